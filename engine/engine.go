@@ -1,0 +1,94 @@
+// Package engine carries cells: it holds what an engine is, which one a cell
+// gets, and the one way in which a pane is opened on any of them.
+//
+// The rule it keeps: an engine decides how a value travels into a guest, never
+// what the value is. Values come from package cell.
+package engine
+
+import (
+	"context"
+
+	"cellmux/cell/cfg"
+)
+
+// Kind names an engine; the words are those of [cell] engine in devcell.toml.
+type Kind string
+
+// The engines.
+const (
+	Host    Kind = "host"
+	Docker  Kind = "docker"
+	Tart    Kind = "tart"
+	Winkit  Kind = "winkit"
+	MicroVM Kind = "microvm"
+)
+
+// Cell is what an engine needs to know of a cell. Values only.
+type Cell struct {
+	Name          string
+	Workspace     string
+	WorkspaceHome string // host path
+	ProjectDir    string // host path
+	Kind          Kind
+	Config        cfg.CellConfig // effective and approved
+}
+
+// Availability is an engine's answer to "can you carry a cell here, now?".
+type Availability struct {
+	Usable  bool
+	Version string
+	Reason  string // when not usable: a sentence with the next step
+}
+
+// Progress is one step of long work, for display.
+type Progress struct {
+	Step        string
+	Done, Total int64 // in Unit; Total 0 is unknown
+	Unit        string
+}
+
+// Instance is a guest that exists now.
+type Instance struct {
+	Cell    string
+	ID      string
+	Running bool
+	Detail  string
+}
+
+// Spec is one program to start inside a cell.
+type Spec struct {
+	Cell      Cell
+	Argv      []string // as seen inside
+	Dir       string   // inside; "" is the project directory
+	Env       []string // KEY=VALUE for the program, in cell.GuestEnv's order, later wins
+	Secrets   []string // names in Env whose values must not ride in any argv
+	TTY       bool
+	Execution string // set: the program is its own session inside, and End(Execution) ends it
+}
+
+// Launch is a host process that runs a Spec. Env is complete: the hand-off
+// execs it with nothing else.
+type Launch struct {
+	Argv []string
+	Dir  string
+	Env  []string
+}
+
+// Engine carries cells. Methods that take a context may block on the engine's
+// own program and obey its deadline; Guest and Launch are pure. All are safe
+// for concurrent use.
+type Engine interface {
+	Kind() Kind
+	Probe(ctx context.Context) Availability
+	Guest(c Cell) cfg.Guest
+	// Up makes the cell ready to run programs: it creates or starts what is
+	// missing and does nothing when the cell is up. progress may be nil.
+	Up(ctx context.Context, c Cell, progress func(Progress)) error
+	Launch(s Spec) (Launch, error)
+	// End ends the session that Spec.Execution named, with everything in it.
+	// An execution that has ended already is no error.
+	End(ctx context.Context, c Cell, execution string) error
+	Instances(ctx context.Context) ([]Instance, error)
+	// Down stops the guest and everything in it; what is mounted stays.
+	Down(ctx context.Context, c Cell) error
+}

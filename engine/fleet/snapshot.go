@@ -1,0 +1,98 @@
+// Package fleet is the list that everything shows and acts on: the cells of
+// this host, joined with the panes that run in them now.
+//
+// The rule it keeps: tmux is the truth about what is alive, the database about
+// what exists; a missing answer makes a pane unknown, never dead, and nothing
+// is ended or rewritten on the strength of it.
+package fleet
+
+import "time"
+
+// Status is what a slot is doing. The zero value is Unknown.
+type Status int
+
+// The statuses, in the order of attention.
+const (
+	Unknown Status = iota
+	Waiting        // the agent asks something; Question says what
+	Failed         // the agent reported an error, or needs a login
+	Running
+	Idle
+	Dead    // the pane's program has ended; ExitStatus says how
+	Stopped // no pane
+)
+
+// Ref names a slot, "CELL:SLOT" on the command line.
+type Ref struct {
+	Cell string
+	Slot int
+}
+
+// Slot is one row below a cell.
+type Slot struct {
+	Ref        Ref
+	Agent      string
+	Title      string
+	SessionID  string
+	Status     Status
+	Detail     string    // what it does, or why it failed; one line, control characters removed
+	Question   string    // of a waiting agent, in its own words
+	Since      time.Time // when Status began
+	Pane       string    // tmux pane ID; "" when there is none
+	ExitStatus int
+	Notes      []string // for the Info tab
+	Queued     int      // messages that wait for delivery
+	Archived   bool
+}
+
+// Cell is one cell with its slots, in slot order.
+type Cell struct {
+	Name, Title  string
+	Workspace    string
+	ProjectDir   string
+	Engine       string
+	EngineReason string
+	Offered      bool   // not in the database: the current directory, offered as a cell
+	Problem      string // its project file is bad, its directory is gone, …: a sentence
+	Approval     string // what of its project file waits for approval; "" nothing
+	Git          string // short: "clean", "+48-12 ^2"; "" unknown
+	Pinned       bool
+	Archived     bool
+	Created      time.Time
+	Slots        []Slot
+}
+
+// Outside is a pane of the tmux server that the user stands in.
+type Outside struct {
+	Pane, Session, Command, Path, Title string
+	Activity                            time.Time
+}
+
+// Engine is an engine's state for the header.
+type Engine struct {
+	Kind   string
+	Usable bool
+	Probed bool
+	Detail string
+}
+
+// Snapshot is the whole list at one moment. It is a value: nobody changes one
+// that was handed out.
+type Snapshot struct {
+	Cells   []Cell
+	Outside []Outside
+	Engines []Engine
+	Server  string // "" when tmux answers, else a sentence
+	Taken   time.Time
+}
+
+// NewCell asks for a cell. Empty fields take the defaults of DESIGN.md: the
+// workspace "main", the name from the project's base name, the engine by
+// selection.
+type NewCell struct {
+	ProjectDir string // absolute; required
+	Name       string
+	Title      string
+	Workspace  string
+	Engine     string
+}

@@ -1,0 +1,32 @@
+package tmux
+
+import "time"
+
+// Pane is one row of the server's list, with control characters removed.
+type Pane struct {
+	ID         string // "%3"; never reused while the server lives
+	Session    string
+	Cell       string // tag @cellmux_cell; "" where the pane is not ours
+	Slot       int    // tag @cellmux_slot; -1 where the pane is not ours
+	Agent      string // tag @cellmux_agent
+	Dead       bool
+	ExitStatus int // of a dead pane; 128+n when signal n ended it
+	Command    string
+	PID        int
+	Width      int
+	Height     int
+	Attached   int       // clients that look at its session, our control client not counted
+	Activity   time.Time // last output, whole seconds
+	Path       string
+	Title      string
+}
+
+// List is the state of a server at one moment. Known is false when the server
+// gave no answer in time: nothing may be concluded from the Panes then.
+type List struct {
+	Known     bool
+	Err       string // why not Known, a sentence
+	Panes     []Pane // ordered by session, then by ID
+	ServerPID int
+	Version   string
+}

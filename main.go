@@ -1,0 +1,4 @@
+// Command cellmux is a full-screen workspace manager for coding agents.
+package main
+
+func main() {}

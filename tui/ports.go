@@ -1,0 +1,86 @@
+package tui
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"cellmux/engine/fleet"
+	"cellmux/shellctx/convo"
+	"cellmux/shellctx/run"
+)
+
+// The ports below are all that the screen asks of the world; tui/cli asks the
+// same ones. Every method may block and is called from a tea.Cmd alone.
+
+// Fleet lists and changes cells and slots.
+type Fleet interface {
+	// Watch sends a snapshot at once and one after each change, until ctx ends.
+	// The channel holds one: a slow reader gets the newest, and misses others.
+	Watch(ctx context.Context) <-chan fleet.Snapshot
+	Refresh(ctx context.Context) (fleet.Snapshot, error)
+	NewCell(ctx context.Context, n fleet.NewCell) (string, error)
+	// Open opens a new slot with an agent; agent "" is the first one found.
+	Open(ctx context.Context, cell, agent string) (fleet.Ref, error)
+	// Restart starts a slot's program again, in its conversation.
+	Restart(ctx context.Context, r fleet.Ref) error
+	Stop(ctx context.Context, r fleet.Ref) error
+	// Delete moves a slot, or with Slot -1 its cell, to the trash.
+	Delete(ctx context.Context, r fleet.Ref) error
+	// Undo takes the newest undoable action back and says which.
+	Undo(ctx context.Context) (string, error)
+	Rename(ctx context.Context, r fleet.Ref, title string) error
+	Pin(ctx context.Context, cell string, pinned bool) error
+	Archive(ctx context.Context, r fleet.Ref, archived bool) error
+	Interrupt(ctx context.Context, r fleet.Ref) error
+	Trust(ctx context.Context, cell string) error
+}
+
+// Panes looks at panes and lends the terminal to them.
+type Panes interface {
+	// Capture returns the visible screen of a pane with its SGR colours, and
+	// offset lines of history above it when offset is positive.
+	Capture(ctx context.Context, pane string, offset int) (Screen, error)
+	// Attach returns a value for tea.Exec: it runs in the foreground until the
+	// user detaches.
+	Attach(ctx context.Context, pane string) (Attachment, error)
+	// Type sends keys as tmux names them (type-in mode).
+	Type(ctx context.Context, pane string, keys []string) error
+}
+
+// Screen is the text of a pane, one string a row, ended by SGR reset.
+type Screen struct {
+	Pane   string
+	Rows   []string
+	Width  int
+	Height int
+	Taken  time.Time
+}
+
+// Shell runs `!` lines.
+type Shell interface {
+	// Start records and starts a line; where says where it runs, for the prompt.
+	Start(ctx context.Context, r fleet.Ref, line string, mode run.Mode, onHost bool) (run.Handle, error)
+	// Where is the prompt's text: "host ~/src/api", "docker:api-auth /src".
+	Where(ctx context.Context, r fleet.Ref, onHost bool) (string, error)
+	Log(ctx context.Context, r fleet.Ref, n int) ([]run.Execution, error)
+	Complete(ctx context.Context, r fleet.Ref, line string, cursor int) ([]string, error)
+}
+
+// Conversation reads and extends conversations.
+type Conversation interface {
+	// Send stores a message for a slot and delivers it when it can be.
+	Send(ctx context.Context, r fleet.Ref, text string) (convo.Entry, error)
+	Page(ctx context.Context, r fleet.Ref, before int64, n int) ([]convo.Entry, error)
+	Search(ctx context.Context, q convo.Query) ([]convo.Hit, error)
+	// Changed tells that a conversation grew or a state changed; it holds one.
+	Changed(ctx context.Context) <-chan string
+}
+
+// Attachment is what tea.Exec runs.
+type Attachment = interface {
+	Run() error
+	SetStdin(io.Reader)
+	SetStdout(io.Writer)
+	SetStderr(io.Writer)
+}
