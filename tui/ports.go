@@ -2,8 +2,6 @@ package tui
 
 import (
 	"context"
-	"io"
-	"time"
 
 	"cellmux/engine/fleet"
 	"cellmux/shellctx/convo"
@@ -40,21 +38,12 @@ type Fleet interface {
 type Panes interface {
 	// Capture returns the visible screen of a pane with its SGR colours, and
 	// offset lines of history above it when offset is positive.
-	Capture(ctx context.Context, pane string, offset int) (Screen, error)
+	Capture(ctx context.Context, pane string, offset int) (fleet.Screen, error)
 	// Attach returns a value for tea.Exec: it runs in the foreground until the
 	// user detaches.
-	Attach(ctx context.Context, pane string) (Attachment, error)
+	Attach(ctx context.Context, pane string) (fleet.Attachment, error)
 	// Type sends keys as tmux names them (type-in mode).
 	Type(ctx context.Context, pane string, keys []string) error
-}
-
-// Screen is the text of a pane, one string a row, ended by SGR reset.
-type Screen struct {
-	Pane   string
-	Rows   []string
-	Width  int
-	Height int
-	Taken  time.Time
 }
 
 // Shell runs `!` lines.
@@ -75,12 +64,4 @@ type Conversation interface {
 	Search(ctx context.Context, q convo.Query) ([]convo.Hit, error)
 	// Changed tells that a conversation grew or a state changed; it holds one.
 	Changed(ctx context.Context) <-chan string
-}
-
-// Attachment is what tea.Exec runs.
-type Attachment = interface {
-	Run() error
-	SetStdin(io.Reader)
-	SetStdout(io.Writer)
-	SetStderr(io.Writer)
 }

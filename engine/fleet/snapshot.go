@@ -6,7 +6,10 @@
 // is ended or rewritten on the strength of it.
 package fleet
 
-import "time"
+import (
+	"io"
+	"time"
+)
 
 // Status is what a slot is doing. The zero value is Unknown.
 type Status int
@@ -95,4 +98,22 @@ type NewCell struct {
 	Title      string
 	Workspace  string
 	Engine     string
+}
+
+// Screen is the text of a pane, one string a row; each row ends with its
+// colours reset.
+type Screen struct {
+	Pane          string
+	Rows          []string
+	Width, Height int
+	Taken         time.Time
+}
+
+// Attachment lends the terminal to a pane until the user detaches. It has the
+// shape of tea.ExecCommand.
+type Attachment interface {
+	Run() error
+	SetStdin(io.Reader)
+	SetStdout(io.Writer)
+	SetStderr(io.Writer)
 }
