@@ -31,7 +31,24 @@ type Fleet interface {
 	Pin(ctx context.Context, cell string, pinned bool) error
 	Archive(ctx context.Context, r fleet.Ref, archived bool) error
 	Interrupt(ctx context.Context, r fleet.Ref) error
-	Trust(ctx context.Context, cell string) error
+	// Trust approves a cell's project file as Details.Approval showed it: hash
+	// is the one that came with it, and a file that changed since is refused.
+	Trust(ctx context.Context, cell, hash string) error
+}
+
+// Details answers what the user asks about one row.
+type Details interface {
+	// Selected tells which row the user looks at, so that its cell's git state
+	// is read (on selection, at a turn's end and on refresh, never on a timer).
+	// The answer arrives as a snapshot.
+	Selected(ctx context.Context, r fleet.Ref) error
+	// Diff is the uncommitted work of a cell as a unified diff without escapes.
+	Diff(ctx context.Context, cell string) (string, error)
+	Info(ctx context.Context, r fleet.Ref) ([]fleet.Fact, error)
+	// Approval says what of a cell's project file waits for the user.
+	Approval(ctx context.Context, cell string) (fleet.Approval, error)
+	// Events returns what cellmux did, newest first, at most n.
+	Events(ctx context.Context, n int) ([]fleet.Event, error)
 }
 
 // Panes looks at panes and lends the terminal to them.

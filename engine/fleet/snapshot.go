@@ -100,6 +100,25 @@ type NewCell struct {
 	Engine     string
 }
 
+// Approval is what a project's devcell.toml would do once the user approves it.
+type Approval struct {
+	Cell string
+	File string   // path of the file
+	Hash string   // of the bytes that were read for Acts; Trust takes it back
+	Acts []string // what waits for approval, a line each; empty: nothing does
+}
+
+// Fact is a line of the Info tab.
+type Fact struct{ Label, Value string }
+
+// Event is something that cellmux did, for the "what cellmux did" view.
+type Event struct {
+	At      time.Time
+	Action  string   // such as "open api:0"
+	Command []string // argv that it ran, without values; nil none
+	Error   string
+}
+
 // Screen is the text of a pane, one string a row; each row ends with its
 // colours reset.
 type Screen struct {
