@@ -24,6 +24,7 @@ type AgentInput struct {
 type AgentPlan struct {
 	Argv    []string // inside the guest
 	Env     []string // in addition to the guest's environment, later wins
+	Drop    []string // names to take out of the environment first: what a parent agent's session left there
 	Resume  bool
 	Session string   // the agent's own session ID, once it is known
 	Notes   []string // sentences for the Info tab, such as what could not be refreshed
