@@ -2,6 +2,7 @@ package tui
 
 import (
 	"context"
+	"time"
 
 	"cellmux/engine/fleet"
 	"cellmux/shellctx/convo"
@@ -81,4 +82,50 @@ type Conversation interface {
 	Search(ctx context.Context, q convo.Query) ([]convo.Hit, error)
 	// Changed tells that a conversation grew or a state changed; it holds one.
 	Changed(ctx context.Context) <-chan string
+}
+
+// Ports joins what the screen asks of the world. Those marked optional may be
+// nil: what needs them is then off, and says why.
+type Ports struct {
+	Fleet        Fleet
+	Panes        Panes
+	Shell        Shell
+	Conversation Conversation
+	Journal      Journal   // optional
+	Jobs         Jobs      // optional
+	Clipboard    Clipboard // optional
+	Editor       Editor    // optional
+}
+
+// Journal tells what cellmux did (@) and what it logged (L).
+type Journal interface {
+	// Actions returns the newest n actions, newest last.
+	Actions(ctx context.Context, n int) ([]fleet.Action, error)
+	// Log returns the newest n lines of the log file, newest last.
+	Log(ctx context.Context, n int) ([]string, error)
+}
+
+// Job is a background process that a `!` command left behind.
+type Job struct {
+	ID      string
+	Ref     fleet.Ref
+	Command string
+	Started time.Time
+}
+
+// Jobs lists and ends background processes of `!` commands.
+type Jobs interface {
+	Jobs(ctx context.Context) ([]Job, error)
+	KillJob(ctx context.Context, id string) error
+}
+
+// Clipboard is the system's clipboard; OSC 52 is written by the screen itself.
+type Clipboard interface {
+	Copy(ctx context.Context, text string) error
+}
+
+// Editor lends the terminal to the user's editor. After the attachment has run,
+// text returns what was saved.
+type Editor interface {
+	Edit(ctx context.Context, text string) (a fleet.Attachment, saved func() (string, error), err error)
 }

@@ -85,6 +85,7 @@ type Snapshot struct {
 	Cells   []Cell
 	Outside []Outside
 	Engines []Engine
+	Work    []Work // long work that runs now, oldest first
 	Server  string // "" when tmux answers, else a sentence
 	Taken   time.Time
 }
@@ -135,4 +136,32 @@ type Attachment interface {
 	SetStdin(io.Reader)
 	SetStdout(io.Writer)
 	SetStderr(io.Writer)
+}
+
+// AgentChoice is one entry of the agent menu.
+type AgentChoice struct {
+	Name   string
+	Found  bool
+	Reason string // when not Found: a sentence that says how to get it
+}
+
+// Work is something that takes long (an image build, a copy into a guest), for
+// the screen to show and to cancel.
+type Work struct {
+	ID          string
+	Cell        string
+	What        string // "building the image of api"
+	Step        string
+	Done, Total int64 // in Unit; Total 0 is unknown
+	Unit        string
+	Started     time.Time
+}
+
+// Action is one entry of the action log: what cellmux did for the user, and
+// the commands that it ran for that, without any secret value.
+type Action struct {
+	At       time.Time
+	What     string // "stopped claude in api"
+	Error    string // "" is success
+	Commands []string
 }
