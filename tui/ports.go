@@ -35,6 +35,11 @@ type Fleet interface {
 	// Trust approves a cell's project file as Details.Approval showed it: hash
 	// is the one that came with it, and a file that changed since is refused.
 	Trust(ctx context.Context, cell, hash string) error
+	// Agents are the choices of the agent menu for a cell, in the order in which
+	// they are offered: the first that is found is what Open takes for "".
+	Agents(ctx context.Context, cell string) ([]fleet.AgentChoice, error)
+	// CancelWork ends a Work of the snapshot by its ID.
+	CancelWork(ctx context.Context, id string) error
 }
 
 // Details answers what the user asks about one row.
@@ -88,6 +93,7 @@ type Conversation interface {
 // nil: what needs them is then off, and says why.
 type Ports struct {
 	Fleet        Fleet
+	Details      Details
 	Panes        Panes
 	Shell        Shell
 	Conversation Conversation
@@ -97,10 +103,8 @@ type Ports struct {
 	Editor       Editor    // optional
 }
 
-// Journal tells what cellmux did (@) and what it logged (L).
+// Journal tells what cellmux logged (L); what it did (@) is Details.Events.
 type Journal interface {
-	// Actions returns the newest n actions, newest last.
-	Actions(ctx context.Context, n int) ([]fleet.Action, error)
 	// Log returns the newest n lines of the log file, newest last.
 	Log(ctx context.Context, n int) ([]string, error)
 }

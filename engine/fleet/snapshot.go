@@ -156,12 +156,3 @@ type Work struct {
 	Unit        string
 	Started     time.Time
 }
-
-// Action is one entry of the action log: what cellmux did for the user, and
-// the commands that it ran for that, without any secret value.
-type Action struct {
-	At       time.Time
-	What     string // "stopped claude in api"
-	Error    string // "" is success
-	Commands []string
-}
