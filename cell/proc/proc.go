@@ -39,11 +39,16 @@ type Cmd struct {
 	Argv      []string      // Argv[0]: a path, or a name looked up on the PATH of Env
 	Dir       string        // absolute; it must exist
 	Env       []string      // KEY=VALUE, complete; nil is an empty environment
-	Stdin     io.Reader     // nil is /dev/null
+	Stdin     io.Reader     // nil is /dev/null; else read until the process ends or it does, so its last Read must return
 	Timeout   time.Duration // 0: DefaultTimeout; negative: only the context bounds it
-	Grace     time.Duration // between interrupt and kill; 0: DefaultGrace
+	Grace     time.Duration // between SIGTERM and SIGKILL; 0: DefaultGrace
 	MaxOutput int           // bytes kept of each stream, the rest is read and counted; 0: DefaultMaxOutput
 	Marker    string        // value of MarkerVariable; "": a fresh one
+	// LeavesDaemon is for a program that leaves a daemon behind on purpose, such
+	// as the first tmux client: the daemon, in a session of its own, lives on. The
+	// marker is removed from the environment, so that no other execution's end
+	// finds the daemon either.
+	LeavesDaemon bool
 }
 
 // Result is how a process that ran ended.
@@ -60,8 +65,9 @@ type Runner interface {
 	// ErrNotFound, ErrTimeout, the context's, or says why it could not start;
 	// with ErrTimeout and the context's error the Result holds what was printed.
 	Run(ctx context.Context, c Cmd) (Result, error)
-	// Start returns at once; the caller must call Wait, and owns both pipes.
-	// Timeout and MaxOutput do not apply; ending the context ends the process.
+	// Start returns at once. The caller reads Stdout to its end, which comes when
+	// the tree has ended, and closes Stdin when it has written all. Timeout,
+	// MaxOutput and Cmd.Stdin do not apply; ending the context ends the process.
 	Start(ctx context.Context, c Cmd) (Process, error)
 }
 
@@ -70,8 +76,10 @@ type Process interface {
 	PID() int
 	Stdin() io.WriteCloser
 	Stdout() io.Reader // combined with standard error
-	// Wait reaps the process and ends what it left in its session.
+	// Wait blocks until the process has been reaped and what it left has been
+	// ended; both happen without Wait, too. It may be called more than once. The
+	// error is the context's when that ended the process.
 	Wait() (Result, error)
-	// End interrupts, then kills the whole tree; bounded by the Grace of its Cmd.
+	// End terminates, then kills the whole tree; bounded by the Grace of its Cmd.
 	End()
 }
