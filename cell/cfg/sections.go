@@ -56,3 +56,20 @@ type GitSection struct {
 	CommitterName  string `toml:"committer_name"`
 	CommitterEmail string `toml:"committer_email"`
 }
+
+// ResolvedCommitterName is the committer's name, which defaults to the author's.
+func (g GitSection) ResolvedCommitterName() string {
+	if g.CommitterName != "" {
+		return g.CommitterName
+	}
+	return g.AuthorName
+}
+
+// ResolvedCommitterEmail is the committer's address, which defaults to the
+// author's.
+func (g GitSection) ResolvedCommitterEmail() string {
+	if g.CommitterEmail != "" {
+		return g.CommitterEmail
+	}
+	return g.AuthorEmail
+}
