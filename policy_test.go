@@ -17,7 +17,8 @@ import (
 const arrows = `
 proc < cell/git < cell
 cell/cfg < cell
-proc, cell/cfg, cell < cell/state, cell/forge
+proc, cell/cfg, cell, cell/lock < cell/state, cell/forge
+cell/lock < convo, cell
 
 proc < shell, convo
 protocol < shellctx < shell, convo
@@ -35,6 +36,7 @@ engine/fleet, engine, cell, cell/cfg, shellctx, protocol, run, convo < tui
 engine/fleet, engine, cell, cell/cfg, shellctx, protocol, run, convo, tui/settings < tui/cli
 engine/fleet < tui/settings
 tui/input, tui/settings < tui
+proc < tui/terminal
 `
 
 // short names that arrows uses for packages below longer paths.

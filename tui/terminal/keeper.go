@@ -1,0 +1,119 @@
+// Package terminal gives the user's terminal back as it was, also when cellmux
+// ends without a chance to do so itself.
+//
+// The rule it keeps: after `kill -9` the next prompt stands in a terminal that
+// echoes, shows its cursor and its own screen, and sends no mouse reports. The
+// keeper is a process of its own that does nothing until its pipe closes.
+package terminal
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"cellmux/cell/proc"
+)
+
+// keeping waits for a word on standard input. The end of the stream without it
+// means that cellmux is gone.
+//
+// The modes are set back only while output processing is off, as cellmux has
+// it: a shell that already took its terminal back and edits a line keeps it on,
+// and must not have its settings changed under its hands. The terminal is
+// opened anew since a session of its own has no /dev/tty; it does not become
+// the keeper's controlling terminal, because it is somebody's already.
+const keeping = `
+saved=$(stty -g <"$1") || exit 1
+echo ready
+read -r word
+[ "$word" = bye ] && exit 0
+case $(stty -a <"$1") in *-opost*) stty "$saved" <"$1" ;; esac
+printf "$2" >"$1"
+`
+
+// Options says which terminal to keep, and how.
+type Options struct {
+	Runner proc.Runner
+	// Path names the terminal, such as /dev/pts/3.
+	Path string
+	// Leave is what takes a terminal out of every mode that the screen sets. It
+	// is printed by printf(1): backslash escapes are understood, a percent sign
+	// is doubled.
+	Leave string
+	Env   []string // complete; PATH must lead to sh and stty
+}
+
+// Keeper watches over one terminal until Release.
+type Keeper struct {
+	process proc.Process
+	end     context.CancelFunc
+}
+
+// Keep remembers the terminal's modes as they are now and begins to watch. It
+// returns when the modes are remembered: call it before the screen changes
+// them. It blocks for one process start, at most a second.
+func Keep(o Options) (*Keeper, error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	// A SIGHUP that ends the session must not end the keeper before its work.
+	process, err := o.Runner.Start(ctx, proc.Cmd{
+		Argv:         []string{"sh", "-c", "trap '' HUP INT TERM\n" + keeping, "cellmux-keeper", o.Path, o.Leave},
+		Dir:          "/",
+		Env:          o.Env,
+		LeavesDaemon: true,
+	})
+	if err != nil {
+		cancel()
+		return nil, fmt.Errorf("keep the terminal %s: %w", o.Path, err)
+	}
+	ready := make(chan error, 1)
+	go func() {
+		// This reader ends with the process, whose pipe it follows to the end.
+		out := bufio.NewReader(process.Stdout())
+		line, err := out.ReadString('\n')
+		if err == nil && line != "ready\n" {
+			err = fmt.Errorf("it said %q", line)
+		}
+		ready <- err
+		_, _ = io.Copy(io.Discard, out)
+	}()
+	k := &Keeper{process: process, end: cancel}
+	late := time.NewTimer(time.Second)
+	defer late.Stop()
+	select {
+	case err = <-ready:
+	case <-late.C:
+		err = proc.ErrTimeout
+	}
+	if err != nil {
+		k.Release()
+		return nil, fmt.Errorf("keep the terminal %s: %w", o.Path, err)
+	}
+	return k, nil
+}
+
+// Release ends the watch: the terminal has been given back. It may be called
+// more than once, and on a nil Keeper.
+func (k *Keeper) Release() {
+	if k == nil {
+		return
+	}
+	_, _ = io.WriteString(k.process.Stdin(), "bye\n")
+	_ = k.process.Stdin().Close()
+	// The word was read, or the process is stuck and has to be ended.
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_, _ = k.process.Wait()
+	}()
+	late := time.NewTimer(time.Second)
+	defer late.Stop()
+	select {
+	case <-done:
+	case <-late.C:
+		k.end()
+		<-done
+	}
+	k.end()
+}
