@@ -7,8 +7,10 @@ package engine
 
 import (
 	"context"
+	"strings"
 
 	"cellmux/cell/cfg"
+	"cellmux/cell/proc"
 )
 
 // Kind names an engine; the words are those of [cell] engine in devcell.toml.
@@ -72,6 +74,19 @@ type Launch struct {
 	Argv []string
 	Dir  string
 	Env  []string
+}
+
+// Cmd is the launch as a process without a terminal. Limits and input are the
+// caller's to set. The execution that the Spec named stays its marker, so that
+// Engine.End finds it.
+func (l Launch) Cmd() proc.Cmd {
+	c := proc.Cmd{Argv: l.Argv, Dir: l.Dir, Env: l.Env}
+	for _, pair := range l.Env {
+		if execution, ok := strings.CutPrefix(pair, proc.MarkerVariable+"="); ok {
+			c.Marker = execution
+		}
+	}
+	return c
 }
 
 // Engine carries cells. Methods that take a context may block on the engine's

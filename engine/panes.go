@@ -9,6 +9,8 @@ type PaneSpec struct {
 	Argv  []string // the hand-off command; it holds no value
 	Dir   string   // host path
 	Agent string   // tag, for the list
+	// Width and Height are the size to start with, in cells; 0 leaves it to the server.
+	Width, Height int
 }
 
 // Panes is the terminal server that holds the panes (engine/tmux).
