@@ -1,0 +1,184 @@
+// Package agent knows the coding agents: how each is found, started in a
+// conversation, told its prompts, given text, interrupted, watched, and how a
+// headless turn of it is run and judged.
+//
+// The rule it keeps: one declaration per agent says all of it, and panes,
+// headless turns, the list and doctor ask the same one. What an agent is doing
+// is read from a level source where there is one, so that a missed event leaves
+// nothing stuck; a source that says nothing makes the answer unknown, never
+// wrong. What a guest wrote is hostile input.
+package agent
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"cellmux/cell/proc"
+	"cellmux/engine"
+)
+
+// Options is what a Set is made of. The zero value works, without flag probes.
+type Options struct {
+	// Custom are the user's own agents, from config.toml. One that has the name
+	// of a built-in replaces it.
+	Custom []Custom
+	// Runner starts flag probes; nil is no probes: the flags of the verified
+	// versions are assumed.
+	Runner proc.Runner
+	// Environ is the environment of flag probes, KEY=VALUE.
+	Environ []string
+	Now     func() time.Time // nil is time.Now
+}
+
+// Custom is an agent of the user's own.
+type Custom struct {
+	Name    string
+	Command []string // program and arguments
+	// Settle is how long after a paste the Enter must wait; 0 is 300 ms.
+	Settle time.Duration
+	// Screen says what a row of its screen means; empty fields mean nothing.
+	Screen ScreenRule
+}
+
+// Set is the agents that can be opened. It is safe for concurrent use.
+type Set struct {
+	agents []*Agent
+	prober *prober
+	now    func() time.Time
+}
+
+// New returns the built-in agents and the user's own.
+func New(o Options) *Set {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	s := &Set{prober: newProber(o.Runner, o.Environ), now: o.Now}
+	declarations := builtin()
+	for _, c := range o.Custom {
+		d := customDeclaration(c)
+		at := slices.IndexFunc(declarations, func(b declaration) bool { return b.name == d.name })
+		if at >= 0 {
+			declarations[at] = d
+			continue
+		}
+		// Before the shell, which is what is opened when nothing else is there.
+		declarations = slices.Insert(declarations, len(declarations)-1, d)
+	}
+	for _, d := range declarations {
+		s.agents = append(s.agents, &Agent{declaration: d, set: s})
+	}
+	return s
+}
+
+// Names lists the agents in the order of preference; the shell is last.
+func (s *Set) Names() []string {
+	names := make([]string, len(s.agents))
+	for i, a := range s.agents {
+		names[i] = a.name
+	}
+	return names
+}
+
+// Lookup returns the agent of that name.
+func (s *Set) Lookup(name string) (*Agent, bool) {
+	for _, a := range s.agents {
+		if a.name == name {
+			return a, true
+		}
+	}
+	return nil, false
+}
+
+// First returns the first agent that lookPath finds, and the path of its
+// program. The shell is always found, with an empty path where lookPath knows
+// none.
+func (s *Set) First(lookPath func(program string) (string, error)) (a *Agent, program string) {
+	for _, a := range s.agents {
+		if path, ok := a.Find(lookPath); ok {
+			return a, path
+		}
+	}
+	return s.agents[len(s.agents)-1], ""
+}
+
+// Agent is one agent's declaration, ready for use.
+type Agent struct {
+	declaration
+	set *Set
+}
+
+var _ engine.Agent = (*Agent)(nil)
+
+// Name is what devcell.toml, the list and the command line call it.
+func (a *Agent) Name() string { return a.name }
+
+// Title is the agent's own name, for people.
+func (a *Agent) Title() string { return a.title }
+
+// Verified is the version that the declaration was checked against by running
+// it; "" where it comes from documentation alone.
+func (a *Agent) Verified() string { return a.verified }
+
+// Find looks for the agent's program. lookPath is exec.LookPath, or the same
+// inside a guest.
+func (a *Agent) Find(lookPath func(program string) (string, error)) (path string, ok bool) {
+	for _, program := range a.programs {
+		if path, err := lookPath(program); err == nil && path != "" {
+			return path, true
+		}
+	}
+	return "", false
+}
+
+// Install is the command that installs the agent, for doctor; "" where there is
+// none to name.
+func (a *Agent) Install() string { return a.install }
+
+// Settle is how long an Enter must wait after a paste.
+func (a *Agent) Settle() time.Duration { return a.settle }
+
+// SteersOnEnter says whether a message that is entered while a turn runs enters
+// that turn. Where it does not, the agent queues it.
+func (a *Agent) SteersOnEnter() bool { return a.steers }
+
+// TakesMessages says whether the agent holds conversations: a shell does not.
+func (a *Agent) TakesMessages() bool { return !a.shell }
+
+// InterruptKeys are what stops a running turn and nothing else, as tmux names
+// keys, in order.
+func (a *Agent) InterruptKeys() []string { return slices.Clone(a.interrupt) }
+
+// StashKeys put a half-typed draft aside so that it comes back after the next
+// message; nil where the agent cannot.
+func (a *Agent) StashKeys() []string { return slices.Clone(a.stash) }
+
+// Plan says how to start the agent so that it is in the slot's conversation.
+func (a *Agent) Plan(ctx context.Context, in engine.AgentInput) (engine.AgentPlan, error) {
+	p := &planning{
+		AgentInput: in,
+		agent:      a,
+		rooms:      roomsOf(in),
+		now:        a.set.now(),
+	}
+	p.program = in.Program
+	if p.program == "" {
+		p.program = a.programs[0]
+	}
+	if !in.Config.Guest.Isolated {
+		p.features = a.set.prober.probe(ctx, p.program, a.flags)
+	} else {
+		p.features = assumed(a.flags)
+	}
+	if err := p.prepare(); err != nil {
+		return engine.AgentPlan{}, fmt.Errorf("plan %s for %s: %w", a.name, in.Config.AppName(), err)
+	}
+	if err := a.plan(ctx, p); err != nil {
+		return engine.AgentPlan{}, fmt.Errorf("plan %s for %s: %w", a.name, in.Config.AppName(), err)
+	}
+	if err := p.finish(); err != nil {
+		return engine.AgentPlan{}, fmt.Errorf("plan %s for %s: %w", a.name, in.Config.AppName(), err)
+	}
+	return p.out, nil
+}

@@ -1,0 +1,63 @@
+package agent
+
+import (
+	"context"
+	"time"
+)
+
+// declaration is all that cellmux knows of one agent.
+type declaration struct {
+	name     string   // in config, tags and on the command line
+	title    string   // for people
+	programs []string // names to look for, in order
+	install  string
+	verified string
+	shell    bool // no conversation: nothing is delivered to it
+
+	settle    time.Duration
+	steers    bool
+	interrupt []string
+	stash     []string
+
+	// flags are those that not every version knows, as --help prints them.
+	flags []string
+	// quiet is set where the user has not set it: updates, telemetry.
+	quiet []string
+	// plan fills p.out, from the agent's own files and the input.
+	plan func(ctx context.Context, p *planning) error
+	// observe reads the agent's level source and events.
+	observe func(s sight) Status
+	// sources are the directories whose changes may change observe's answer,
+	// besides the spool.
+	sources func(s sight) []string
+	// rule reads the screen of an agent that tells nothing itself.
+	rule *ScreenRule
+	// box reads the input box from the screen.
+	box func(l Look) Box
+
+	// facts for docs/agents.md.
+	facts facts
+}
+
+// facts are a declaration's words in docs/agents.md.
+type facts struct {
+	identity, overlay, status, headless, limits string
+}
+
+// builtin returns the declarations in the order of preference.
+func builtin() []declaration {
+	return []declaration{claude(), codex(), gemini(), opencode(), grok(), shell()}
+}
+
+// inherited are what a parent agent's session leaves in the environment. A
+// child that sees them believes that it runs inside that session: claude, for
+// one, then writes no transcript and no registry entry.
+var inherited = []string{
+	"CLAUDECODE", "CLAUDE_CODE_CHILD_SESSION", "CLAUDE_CODE_SESSION_ID", "CLAUDE_CODE_ENTRYPOINT",
+	"CLAUDE_CODE_EXECPATH", "CLAUDE_CODE_SSE_PORT", "CLAUDE_PID", "CLAUDE_PROJECT_DIR", "CLAUDE_ENV_FILE",
+	"CLAUDE_CODE_TMUX_SESSION", "CLAUDE_CODE_TMUX_PREFIX", "CLAUDE_CODE_PARENT_SESSION_ID", "CLAUDE_EFFORT",
+	"CODEX_THREAD_ID", "CODEX_SANDBOX", "CODEX_SANDBOX_NETWORK_DISABLED", "CODEX_MANAGED_BY_NPM", "CODEX_CI", "CODEX_INTERNAL_ORIGINATOR_OVERRIDE",
+	"GEMINI_CLI", "GEMINI_SESSION_ID", "GEMINI_PROJECT_DIR", "GEMINI_CWD",
+	"OPENCODE", "OPENCODE_PID", "OPENCODE_CALLER", "OPENCODE_SERVER_PASSWORD", "OPENCODE_SERVER_USERNAME", "OPENCODE_RUN_ID", "OPENCODE_PROCESS_ROLE",
+	"AGENT",
+}

@@ -1,0 +1,348 @@
+package agent
+
+import (
+	"context"
+	"maps"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+
+	"cellmux/cell/cfg"
+	"cellmux/cell/proc"
+	"cellmux/engine/tmux"
+)
+
+// Slot is what the watcher must know of one slot. It is fed anew whenever the
+// list of panes changes.
+type Slot struct {
+	Key    string // the caller's own name for it
+	Agent  string
+	Config cfg.Config
+	Home   string // host path of the home in which the agent keeps its files
+	// SessionID is the slot's, BoundID the agent's own where it differs.
+	SessionID, BoundID string
+	Pane               tmux.Pane
+}
+
+// WatchOptions are what a Watcher needs of the world. The zero value works.
+type WatchOptions struct {
+	// Capture returns the visible rows of a pane. It is asked when nothing but
+	// the screen tells what an agent asks; nil is never.
+	Capture func(ctx context.Context, pane string) ([]string, error)
+	Now     func() time.Time
+	// Opened says when the program of a pane started; nil asks the system. What
+	// files say from before that moment is an earlier program's.
+	Opened func(pid int) (time.Time, bool)
+}
+
+// Watcher keeps the status of the slots that it is fed. Its methods are safe
+// for concurrent use.
+type Watcher struct {
+	set     *Set
+	options WatchOptions
+	wake    chan struct{}
+	changes chan struct{}
+
+	mu      sync.Mutex
+	slots   map[string]Slot
+	status  map[string]Status
+	dirs    map[string][]string // watched directory → keys of the slots that it tells about
+	screens map[string]captured
+}
+
+// captured is a screen that was read because of a level: it is read again when
+// the level changes, or when the pane has shown something new.
+type captured struct {
+	state    State
+	activity time.Time
+	rows     []string
+}
+
+// Watch returns a watcher; it does nothing until Run.
+func (s *Set) Watch(o WatchOptions) *Watcher {
+	if o.Now == nil {
+		o.Now = s.now
+	}
+	if o.Opened == nil {
+		o.Opened = startOf
+	}
+	return &Watcher{
+		set: s, options: o,
+		wake: make(chan struct{}, 1), changes: make(chan struct{}, 1),
+		slots: map[string]Slot{}, status: map[string]Status{}, dirs: map[string][]string{}, screens: map[string]captured{},
+	}
+}
+
+// Observe replaces the list of slots that have a pane. It returns at once.
+func (w *Watcher) Observe(slots []Slot) {
+	w.mu.Lock()
+	next := make(map[string]Slot, len(slots))
+	for _, slot := range slots {
+		next[slot.Key] = slot
+	}
+	w.slots = next
+	w.mu.Unlock()
+	nudge(w.wake)
+}
+
+// Status returns what is known of a slot; unknown for one that has no pane.
+func (w *Watcher) Status(key string) Status {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.status[key]
+}
+
+// Changes tells that the status of some slot has changed. It holds one: a slow
+// reader misses how often, never that.
+func (w *Watcher) Changes() <-chan struct{} { return w.changes }
+
+func nudge(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// Periods of Run: events of the file system are gathered for settle, and every
+// source is read again each backstop, which finds what they did not tell (a
+// directory that was not there, a file system without notifications).
+const (
+	gather   = 30 * time.Millisecond
+	backstop = time.Second
+)
+
+// Run watches until ctx ends. Without notifications from the file system it
+// reads the sources every second.
+func (w *Watcher) Run(ctx context.Context) {
+	var happened <-chan fsnotify.Event
+	var faults <-chan error
+	notify, err := fsnotify.NewWatcher()
+	if err == nil {
+		defer notify.Close()
+		happened, faults = notify.Events, notify.Errors
+	} else {
+		notify = nil
+	}
+	tick := time.NewTicker(backstop)
+	defer tick.Stop()
+	dirty := map[string]bool{}
+	var soon <-chan time.Time
+	w.refresh(ctx, notify, nil)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-w.wake:
+			w.refresh(ctx, notify, nil)
+		case <-tick.C:
+			w.refresh(ctx, notify, nil)
+		case <-faults:
+			// An overflow loses events; the backstop reads everything anyway.
+		case e, ok := <-happened:
+			if !ok {
+				happened = nil
+				continue
+			}
+			w.mu.Lock()
+			for _, key := range w.dirs[filepath.Dir(e.Name)] {
+				dirty[key] = true
+			}
+			w.mu.Unlock()
+			if soon == nil && len(dirty) > 0 {
+				soon = time.After(gather)
+			}
+		case <-soon:
+			soon = nil
+			w.refresh(ctx, notify, dirty)
+			dirty = map[string]bool{}
+		}
+	}
+}
+
+// refresh reads the sources of the given slots, or of all when only is nil.
+func (w *Watcher) refresh(ctx context.Context, notify *fsnotify.Watcher, only map[string]bool) {
+	w.mu.Lock()
+	slots := maps.Clone(w.slots)
+	before := maps.Clone(w.status)
+	w.mu.Unlock()
+	after := map[string]Status{}
+	dirs := map[string][]string{}
+	for key, slot := range slots {
+		if only != nil && !only[key] {
+			after[key] = before[key]
+			continue
+		}
+		status, watched := w.observe(ctx, slot, before[key])
+		after[key] = status
+		for _, dir := range watched {
+			dirs[dir] = append(dirs[dir], key)
+		}
+	}
+	w.mu.Lock()
+	w.status = after
+	if only == nil {
+		w.dirs = dirs
+		maps.DeleteFunc(w.screens, func(key string, _ captured) bool { _, ok := slots[key]; return !ok })
+	}
+	w.mu.Unlock()
+	if notify != nil && only == nil {
+		watched := notify.WatchList()
+		for dir := range dirs {
+			if !slices.Contains(watched, dir) {
+				_ = notify.Add(dir) // not there yet: the backstop tries again
+			}
+		}
+		for _, dir := range watched {
+			if _, ok := dirs[dir]; !ok {
+				_ = notify.Remove(dir)
+			}
+		}
+	}
+	if !maps.Equal(before, after) {
+		nudge(w.changes)
+	}
+}
+
+// sight is what a declaration's observe looks at.
+type sight struct {
+	slot   Slot
+	rooms  rooms
+	launch launch
+	events events
+	opened time.Time // when the pane's program started; zero is unknown
+	now    time.Time
+	before Status
+	screen func() []string // the visible rows, or nil; asked only where needed
+}
+
+// top is the folder that holds the agent's own files and below which alone they
+// are read.
+func (s sight) top() string {
+	if s.slot.Config.Guest.Isolated {
+		return s.slot.Config.WorkspaceHome
+	}
+	return s.rooms.agentHome
+}
+
+// planned are the IDs under which the agent was started.
+func (s sight) planned(id string) bool {
+	return id != "" && (id == s.slot.SessionID || id == s.slot.BoundID || id == s.launch.Session)
+}
+
+func (w *Watcher) observe(ctx context.Context, slot Slot, before Status) (Status, []string) {
+	now := w.options.Now()
+	a, ok := w.set.Lookup(slot.Agent)
+	if !ok {
+		a, _ = w.set.Lookup("shell")
+	}
+	r := rooms{config: slot.Config, agentHome: slot.Home, slot: SlotDir(slot.Config)}
+	r.spool = filepath.Join(r.slot, "spool")
+	if r.agentHome == "" {
+		r.agentHome = slot.Config.WorkspaceHome
+	}
+	var status Status
+	var dirs []string
+	if slot.Pane.Dead {
+		status = Status{State: Ended, Source: "tmux", Session: before.Session, TurnBegan: before.TurnBegan, TurnEnded: before.TurnEnded}
+	} else {
+		s := sight{slot: slot, rooms: r, now: now, before: before}
+		if opened, ok := w.options.Opened(slot.Pane.PID); ok {
+			s.opened = opened
+		}
+		if slot.Config.WorkspaceHome != "" {
+			if _, err := readJSON(slot.Config.WorkspaceHome, filepath.Join(r.slot, launchFile), &s.launch); err != nil || s.launch.Agent != slot.Agent {
+				s.launch = launch{}
+			}
+			s.events = readSpool(slot.Config.WorkspaceHome, r.spool, s.opened)
+			dirs = append(dirs, r.spool)
+		}
+		s.screen = func() []string { return w.capture(ctx, slot, before.State) }
+		status = a.observe(s)
+		if a.sources != nil {
+			dirs = append(dirs, a.sources(s)...)
+		}
+		if status.State == Unknown && status.Source == "" {
+			status = byActivity(s, a, status)
+		}
+	}
+	status.Detail, status.Question = line(status.Detail), line(status.Question)
+	status.Prompt, status.Reply = line(status.Prompt), line(status.Reply)
+	switch {
+	case status.State == before.State && status.Question == before.Question && !before.Since.IsZero():
+		status.Since = before.Since
+	case status.Since.IsZero():
+		status.Since = now
+	}
+	return status, dirs
+}
+
+// capture reads a pane's screen, at most once for each second in which it has
+// shown something new.
+func (w *Watcher) capture(ctx context.Context, slot Slot, state State) []string {
+	if w.options.Capture == nil || slot.Pane.ID == "" {
+		return nil
+	}
+	w.mu.Lock()
+	c, ok := w.screens[slot.Key]
+	w.mu.Unlock()
+	settled := w.options.Now().Sub(c.activity) > 2*time.Second
+	if ok && settled && c.activity.Equal(slot.Pane.Activity) && c.state == state {
+		return c.rows
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	rows, err := w.options.Capture(ctx, slot.Pane.ID)
+	if err != nil {
+		return nil
+	}
+	w.mu.Lock()
+	w.screens[slot.Key] = captured{state: state, activity: slot.Pane.Activity, rows: rows}
+	w.mu.Unlock()
+	return rows
+}
+
+// quietAfter is how long a pane must be silent to count as idle where nothing
+// but its output tells. tmux gives whole seconds.
+const quietAfter = 3 * time.Second
+
+// byActivity is the last resort: a pane that prints works, one that is silent
+// is idle. A screen rule of the user's own finds its questions.
+func byActivity(s sight, a *Agent, status Status) Status {
+	status.Source = "output activity"
+	if a.rule != nil && !a.rule.empty() {
+		if rows := s.screen(); rows != nil {
+			switch b := a.rule.read(Look{Rows: rows, Title: s.slot.Pane.Title}); {
+			case b.Asking:
+				return Status{State: Waiting, Question: questionOn(rows, a.rule.Asking), Source: "screen rule"}
+			case b.Busy:
+				return Status{State: Working, Source: "screen rule"}
+			case a.rule.Busy != "" && b.Known:
+				return Status{State: Idle, Source: "screen rule"}
+			}
+		}
+	}
+	switch activity := s.slot.Pane.Activity; {
+	case activity.IsZero():
+		status.State, status.Source = Unknown, ""
+	case s.now.Sub(activity) < quietAfter:
+		status.State = Working
+	default:
+		status.State = Idle
+	}
+	return status
+}
+
+// startOf is when a process of this host started.
+func startOf(pid int) (time.Time, bool) {
+	if pid <= 0 {
+		return time.Time{}, false
+	}
+	start, err := proc.StartTime(pid)
+	if err != nil {
+		return time.Time{}, false
+	}
+	return wallClock(start)
+}
