@@ -95,6 +95,10 @@ func (w *Watcher) Status(key string) Status {
 	return w.status[key]
 }
 
+// Read reads the sources of all observed slots now and returns when Status
+// knows them: for a caller that wants one answer and does not Run the watcher.
+func (w *Watcher) Read(ctx context.Context) { w.refresh(ctx, nil, nil) }
+
 // Changes tells that the status of some slot has changed. It holds one: a slow
 // reader misses how often, never that.
 func (w *Watcher) Changes() <-chan struct{} { return w.changes }
