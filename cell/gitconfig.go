@@ -2,6 +2,7 @@ package cell
 
 import (
 	"context"
+	"os"
 	"strings"
 
 	"cellmux/cell/proc"
@@ -23,4 +24,14 @@ func GitConfigIn(ctx context.Context, runner proc.Runner, dir string, environ []
 		}
 		return strings.TrimSpace(string(result.Stdout))
 	}
+}
+
+// HostGitConfig returns `git config --get <key>` as seen from the current
+// directory, or "" when git is missing, does not answer or the key is unset.
+func HostGitConfig(key string) string {
+	dir, err := os.Getwd()
+	if err != nil {
+		return ""
+	}
+	return GitConfigIn(context.Background(), proc.New(), dir, os.Environ())(key)
 }

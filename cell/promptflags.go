@@ -2,7 +2,6 @@ package cell
 
 import (
 	"fmt"
-	"strings"
 
 	"cellmux/cell/cfg"
 )
@@ -49,42 +48,9 @@ func CodexPromptFlags(c cfg.Config, cellCfg cfg.CellConfig, opts ResolveOpts) ([
 	if err != nil {
 		return nil, err
 	}
-	argument := "developer_instructions=" + tomlString(text)
+	argument := "developer_instructions=" + cfg.QuoteTOML(text)
 	if len(argument) > maxArgument {
 		return nil, fmt.Errorf("the prompt for codex takes %d bytes as an argument and the kernel allows %d: shorten the append prompt", len(argument), maxArgument)
 	}
 	return []string{"-c", argument}, nil
-}
-
-// tomlString writes s as a TOML basic string, which holds no raw control
-// character. Bytes that are not UTF-8 have no place in TOML and become U+FFFD.
-func tomlString(s string) string {
-	var b strings.Builder
-	b.Grow(len(s) + len(s)/16 + 2)
-	b.WriteByte('"')
-	for _, r := range s {
-		switch r {
-		case '"', '\\':
-			b.WriteByte('\\')
-			b.WriteRune(r)
-		case '\b':
-			b.WriteString(`\b`)
-		case '\t':
-			b.WriteString(`\t`)
-		case '\n':
-			b.WriteString(`\n`)
-		case '\f':
-			b.WriteString(`\f`)
-		case '\r':
-			b.WriteString(`\r`)
-		default:
-			if r < 0x20 || r == 0x7f {
-				fmt.Fprintf(&b, `\u%04X`, r)
-				continue
-			}
-			b.WriteRune(r)
-		}
-	}
-	b.WriteByte('"')
-	return b.String()
 }

@@ -82,11 +82,11 @@ func FuzzTOMLStringComesBack(f *testing.F) {
 	f.Add("a\x00b\x7f\"\\\u2028")
 	f.Fuzz(func(t *testing.T, s string) {
 		want := strings.ToValidUTF8(s, "\uFFFD")
-		// strings.ToValidUTF8 folds a run of bad bytes into one; tomlString does not.
+		// strings.ToValidUTF8 folds a run of bad bytes into one; QuoteTOML does not.
 		if want != s {
 			want = string([]rune(s))
 		}
-		if got := developerInstructions(t, "developer_instructions="+tomlString(s)); got != want {
+		if got := developerInstructions(t, "developer_instructions="+cfg.QuoteTOML(s)); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	})
