@@ -156,3 +156,14 @@ type Work struct {
 	Unit        string
 	Started     time.Time
 }
+
+// Trashed is a deleted cell or slot that can be restored.
+type Trashed struct {
+	Ref     Ref
+	Title   string
+	Deleted time.Time
+}
+
+// Prompts are the two prompt layers of a slot. An empty Base means that the
+// agent's built-in prompt stays.
+type Prompts struct{ Base, Overlay string }

@@ -1,0 +1,245 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"cellmux/cell/cfg"
+	"cellmux/cell/state"
+	"cellmux/engine"
+	"cellmux/engine/agent"
+	"cellmux/engine/tmux"
+)
+
+// DefaultWorkspace is the workspace of a cell that asks for none.
+const DefaultWorkspace = "main"
+
+// Options is what a Fleet joins. What is not said to be optional is required.
+type Options struct {
+	Store    *state.DB
+	Server   Server
+	Opener   Opener
+	Agents   *agent.Set
+	Watcher  Watcher
+	Projects Projects
+	Engines  []engine.Engine
+	// Workspaces is the directory that holds the workspaces' homes, ~/.devcell.
+	Workspaces string
+	// Home is the user's own home, in which agents of host cells keep their files.
+	Home     string
+	HostUser string
+	// LookPath finds a program on the PATH that panes of host cells get.
+	LookPath func(program string) (string, error)
+	// Offer is the directory in which cellmux was started: without a cell it is
+	// offered as one. "" offers nothing.
+	Offer string
+	// Queued counts the messages that wait for delivery, by slot; nil is none.
+	Queued func(ctx context.Context) (map[Ref]int, error)
+	// Deliver hands a slot's queued messages to its agent; nil delivers nothing.
+	Deliver func(ctx context.Context, r Ref) error
+	// Outside lists the panes of the tmux server that the user stands in.
+	Outside func(ctx context.Context) []Outside
+	// Git reads a cell's state of the working tree, short; nil reads none.
+	Git func(ctx context.Context, c state.Cell) (string, error)
+	// Diff is the uncommitted work of a cell; nil has none.
+	Diff func(ctx context.Context, c state.Cell) (string, error)
+	// Woken tells that another process changed the database; it may be nil.
+	Woken <-chan struct{}
+	Now   func() time.Time // nil: time.Now
+	Log   *slog.Logger     // nil: none
+}
+
+// Fleet joins what exists with what is alive. It is safe for concurrent use.
+type Fleet struct {
+	o         Options
+	snapshots hub[Snapshot]
+	events    journal
+	wake      chan struct{}
+
+	building sync.Mutex // one build at a time: statuses' ages have one writer
+	ages     ages
+
+	mu      sync.Mutex // guards what follows
+	git     map[string]string
+	notes   map[Ref][]string
+	engines []Engine
+}
+
+// New returns a Fleet. Nothing is read or started before its first use.
+func New(o Options) *Fleet {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	f := &Fleet{
+		o:     o,
+		wake:  make(chan struct{}, 1),
+		ages:  ages{},
+		git:   map[string]string{},
+		notes: map[Ref][]string{},
+	}
+	for _, e := range o.Engines {
+		f.engines = append(f.engines, Engine{Kind: string(e.Kind())})
+	}
+	return f
+}
+
+// Watch sends a snapshot at once and one after each change, until ctx ends; it
+// needs Run for the changes. The channel holds one: a slow reader gets the
+// newest, and misses others.
+func (f *Fleet) Watch(ctx context.Context) <-chan Snapshot {
+	f.poke()
+	return f.snapshots.watch(ctx)
+}
+
+// Refresh asks everything anew and returns the list. It fails only when the
+// database gives no answer.
+func (f *Fleet) Refresh(ctx context.Context) (Snapshot, error) {
+	return f.build(ctx, f.o.Server.Refresh(ctx), true)
+}
+
+// poke asks Run for a new list.
+func (f *Fleet) poke() {
+	select {
+	case f.wake <- struct{}{}:
+	default: // one is asked for already
+	}
+}
+
+// build reads everything, publishes the list and returns it. With fresh the
+// agents' sources are read before, and not what the watcher last saw.
+func (f *Fleet) build(ctx context.Context, list tmux.List, fresh bool) (Snapshot, error) {
+	f.building.Lock()
+	defer f.building.Unlock()
+	cells, err := f.o.Store.Cells(ctx)
+	if err != nil {
+		return Snapshot{}, err
+	}
+	slots, err := f.o.Store.Slots(ctx)
+	if err != nil {
+		return Snapshot{}, err
+	}
+	in := listing{cells: cells, slots: slots, panes: list, taken: f.o.Now()}
+	if f.o.Queued != nil {
+		if in.queued, err = f.o.Queued(ctx); err != nil {
+			return Snapshot{}, fmt.Errorf("count queued messages: %w", err)
+		}
+	}
+	in.project = make(map[string]project, len(cells))
+	for _, c := range cells {
+		in.project[c.Name] = f.lookAt(ctx, c)
+	}
+	f.o.Watcher.Observe(f.observed(cells, slots, list))
+	if fresh {
+		f.o.Watcher.Read(ctx)
+	}
+	in.active = make(map[Ref]agent.Status, len(slots))
+	for _, s := range slots {
+		ref := Ref{s.Cell, s.Number}
+		in.active[ref] = f.o.Watcher.Status(ref.String())
+	}
+	if f.o.Outside != nil {
+		in.outside = f.o.Outside(ctx)
+	}
+	in.offered = f.offered(ctx, cells)
+	f.mu.Lock()
+	in.git, in.notes, in.engines = copied(f.git), copied(f.notes), append([]Engine(nil), f.engines...)
+	f.mu.Unlock()
+	snap := join(in, f.ages)
+	f.snapshots.publish(snap)
+	return snap, nil
+}
+
+func copied[K comparable, V any](m map[K]V) map[K]V {
+	out := make(map[K]V, len(m))
+	for k, v := range m {
+		out[k] = v
+	}
+	return out
+}
+
+// observed are the slots that have a pane, as the watcher wants them.
+func (f *Fleet) observed(cells []state.Cell, slots []state.Slot, list tmux.List) []agent.Slot {
+	configs := make(map[string]cfg.Config, len(cells))
+	for _, c := range cells {
+		configs[c.Name] = f.configOf(c)
+	}
+	panes := panesBySlot(list)
+	var out []agent.Slot
+	for _, s := range slots {
+		ref := Ref{s.Cell, s.Number}
+		pane, alive := panes[ref]
+		if !alive {
+			continue
+		}
+		config := configs[s.Cell]
+		config.Slot = s.Number
+		home := f.o.Home
+		if config.Guest.Isolated {
+			home = config.WorkspaceHome
+		}
+		out = append(out, agent.Slot{
+			Key: ref.String(), Agent: s.Agent, Config: config, Home: home,
+			SessionID: s.SessionID, BoundID: s.AgentSession, Pane: pane,
+		})
+	}
+	return out
+}
+
+// engineCell is what an engine needs to know of a cell.
+func (f *Fleet) engineCell(ctx context.Context, c state.Cell) engine.Cell {
+	config, _, _ := f.o.Projects.Load(ctx, c.ProjectDir)
+	return engine.Cell{
+		Name: c.Name, Workspace: c.Workspace, WorkspaceHome: f.workspaceHome(c.Workspace),
+		ProjectDir: c.ProjectDir, Kind: engine.Kind(c.Engine), Config: config,
+	}
+}
+
+func (f *Fleet) workspaceHome(workspace string) string {
+	return filepath.Join(f.o.Workspaces, workspace)
+}
+
+// configOf is a cell's part of what its slots' programs are told.
+func (f *Fleet) configOf(c state.Cell) cfg.Config {
+	out := cfg.Config{
+		Workspace: c.Workspace, WorkspaceHome: f.workspaceHome(c.Workspace), Cell: c.Name,
+		ProjectDir: c.ProjectDir, Engine: c.Engine, HostUser: f.o.HostUser,
+	}
+	for _, e := range f.o.Engines {
+		if string(e.Kind()) == c.Engine {
+			out.Guest = e.Guest(engine.Cell{
+				Name: c.Name, Workspace: c.Workspace, WorkspaceHome: out.WorkspaceHome,
+				ProjectDir: c.ProjectDir, Kind: e.Kind(),
+			})
+		}
+	}
+	return out
+}
+
+// cellAndSlot reads a slot with its cell; what is missing is ErrNotFound.
+func (f *Fleet) cellAndSlot(ctx context.Context, r Ref) (state.Cell, state.Slot, error) {
+	c, err := f.cell(ctx, r.Cell)
+	if err != nil {
+		return state.Cell{}, state.Slot{}, err
+	}
+	s, err := f.o.Store.Slot(ctx, r.Cell, r.Slot)
+	if errors.Is(err, state.ErrNoSlot) {
+		return state.Cell{}, state.Slot{}, fmt.Errorf("slot %s: %w", r, ErrNotFound)
+	}
+	return c, s, err
+}
+
+func (f *Fleet) cell(ctx context.Context, name string) (state.Cell, error) {
+	c, err := f.o.Store.Cell(ctx, name)
+	if errors.Is(err, state.ErrNoCell) {
+		return state.Cell{}, fmt.Errorf("cell %q: %w", name, ErrNotFound)
+	}
+	return c, err
+}

@@ -1,0 +1,233 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"cellmux/cell/state"
+	"cellmux/engine"
+	"cellmux/engine/tmux"
+)
+
+// validWorkspace keeps a workspace's home below the directory of workspaces: its
+// name may come from a project's file.
+var validWorkspace = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,62}$`)
+
+// NewCell makes a cell and returns its name. Nothing is started.
+func (f *Fleet) NewCell(ctx context.Context, n NewCell) (string, error) {
+	dir, err := realDir(n.ProjectDir)
+	if err != nil {
+		return "", fmt.Errorf("make a cell: %w", err)
+	}
+	config, _, _ := f.o.Projects.Load(ctx, dir)
+	chosen, err := engine.Select(ctx, engine.Choice{
+		EngineFlag: n.Engine, ConfigEngine: config.Cell.Engine, ConfigOS: config.Cell.OS, Agent: config.Cell.DefaultCommand,
+	}, f.probe)
+	if err != nil {
+		return "", fmt.Errorf("make a cell of %s: %w", dir, err)
+	}
+	workspace := DefaultWorkspace
+	for _, w := range []string{config.Cell.Workspace, n.Workspace} {
+		if w != "" {
+			workspace = w
+		}
+	}
+	if !validWorkspace.MatchString(workspace) {
+		return "", fmt.Errorf("make a cell of %s: the workspace name %q must be of a-z, 0-9 and dashes", dir, workspace)
+	}
+	made, err := f.o.Store.CreateCell(ctx, state.Cell{
+		Name: n.Name, Title: n.Title, Workspace: workspace, ProjectDir: dir,
+		Engine: string(chosen.Kind), EngineReason: chosen.Reason,
+	})
+	if err != nil {
+		return "", f.did("make a cell of "+dir, err)
+	}
+	return made.Name, f.did("make the cell "+made.Name, nil)
+}
+
+// probe asks an engine whether it can carry a cell here.
+func (f *Fleet) probe(ctx context.Context, kind engine.Kind) engine.Availability {
+	for _, e := range f.o.Engines {
+		if e.Kind() == kind {
+			return e.Probe(ctx)
+		}
+	}
+	return engine.Availability{Reason: "this cellmux has no such engine"}
+}
+
+// Open opens a new slot with an agent and returns it; agent "" is the cell's
+// default command, else the first agent found, else a shell. The offered cell
+// is made first. On failure no slot is left behind.
+func (f *Fleet) Open(ctx context.Context, cell, agent string) (Ref, error) {
+	c, err := f.cell(ctx, cell)
+	if errors.Is(err, ErrNotFound) {
+		c, err = f.takeOffer(ctx, cell, err)
+	}
+	if err != nil {
+		return Ref{}, err
+	}
+	name, program, err := f.pick(ctx, c, agent)
+	if err != nil {
+		return Ref{}, err
+	}
+	s, err := f.o.Store.CreateSlot(ctx, state.Slot{Cell: c.Name, Agent: name})
+	if err != nil {
+		return Ref{}, err
+	}
+	ref := Ref{Cell: c.Name, Slot: s.Number}
+	if err := f.start(ctx, c, s, program); err != nil {
+		// The caller may have given up; what it asked for must still go away.
+		cleanup := context.WithoutCancel(ctx)
+		return Ref{}, f.did(fmt.Sprintf("open %s in %s", name, c.Name), errors.Join(err, f.o.Store.DeleteSlot(cleanup, ref.Cell, ref.Slot)))
+	}
+	return ref, f.did(fmt.Sprintf("open %s in %s", name, ref), nil)
+}
+
+// takeOffer makes the offered cell when that is what was named.
+func (f *Fleet) takeOffer(ctx context.Context, name string, notFound error) (state.Cell, error) {
+	cells, err := f.o.Store.Cells(ctx)
+	if err != nil {
+		return state.Cell{}, err
+	}
+	offer := f.offered(ctx, cells)
+	if offer == nil || offer.Name != name {
+		return state.Cell{}, notFound
+	}
+	made, err := f.NewCell(ctx, NewCell{ProjectDir: offer.ProjectDir})
+	if err != nil {
+		return state.Cell{}, err
+	}
+	return f.cell(ctx, made)
+}
+
+// pick says which agent runs in a new slot, and where its program is.
+func (f *Fleet) pick(ctx context.Context, c state.Cell, agent string) (name, program string, err error) {
+	if agent == "" {
+		config, _, _ := f.o.Projects.Load(ctx, c.ProjectDir)
+		agent = config.Cell.DefaultCommand
+	}
+	for _, candidate := range f.o.Agents.Names() {
+		if agent != "" && agent != candidate {
+			continue
+		}
+		path, err := f.find(candidate)
+		switch {
+		case err == nil:
+			return candidate, path, nil
+		case agent != "":
+			return "", "", fmt.Errorf("open %s in %s: %w", agent, c.Name, err)
+		}
+	}
+	if agent == "" {
+		return "", "", errors.New("no agent and no shell was found on PATH")
+	}
+	return "", "", fmt.Errorf("open %s in %s: no agent has that name", agent, c.Name)
+}
+
+// find looks for an agent's program; its error says how to get it. A shell with
+// no program of its own is what the user's SHELL says.
+func (f *Fleet) find(name string) (string, error) {
+	a, known := f.o.Agents.Lookup(name)
+	if !known {
+		return "", fmt.Errorf("no agent is called %q; the agents are %s", name, strings.Join(f.o.Agents.Names(), ", "))
+	}
+	if path, found := a.Find(f.o.LookPath); found {
+		return path, nil
+	}
+	if !a.TakesMessages() {
+		return "", nil
+	}
+	if how := a.Install(); how != "" {
+		return "", fmt.Errorf("%s was not found on PATH; install it with: %s", a.Title(), how)
+	}
+	return "", fmt.Errorf("%s was not found on PATH", a.Title())
+}
+
+// Agents are the choices of the agent menu, in the order in which they are
+// offered: the first that is found is what Open takes for "".
+func (f *Fleet) Agents(_ context.Context, _ string) ([]AgentChoice, error) {
+	var out []AgentChoice
+	for _, name := range f.o.Agents.Names() {
+		choice := AgentChoice{Name: name, Found: true}
+		if _, err := f.find(name); err != nil {
+			choice.Found, choice.Reason = false, err.Error()
+		}
+		out = append(out, choice)
+	}
+	return out, nil
+}
+
+// start starts a slot's program in a pane.
+func (f *Fleet) start(ctx context.Context, c state.Cell, s state.Slot, program string) error {
+	if problem := f.lookAt(ctx, c).problem; problem != "" {
+		return errors.New(problem)
+	}
+	opened, err := f.o.Opener.Open(ctx, engine.OpenRequest{
+		Cell: f.engineCell(ctx, c), Slot: s.Number, Agent: s.Agent, BoundID: s.AgentSession, Program: program,
+	})
+	if err != nil {
+		return err
+	}
+	f.mu.Lock()
+	f.notes[Ref{s.Cell, s.Number}] = opened.Notes
+	f.mu.Unlock()
+	if opened.Plan.Session != "" && opened.Plan.Session != s.SessionID {
+		return f.o.Store.SetAgentSession(ctx, s.Cell, s.Number, opened.Plan.Session)
+	}
+	return nil
+}
+
+// Restart starts a slot's program again, in its conversation. What still runs
+// in the slot is ended first.
+func (f *Fleet) Restart(ctx context.Context, r Ref) error {
+	return f.did("restart "+r.String(), f.restart(ctx, r))
+}
+
+func (f *Fleet) restart(ctx context.Context, r Ref) error {
+	c, s, err := f.cellAndSlot(ctx, r)
+	if err != nil {
+		return err
+	}
+	path, err := f.find(s.Agent)
+	if err != nil {
+		return fmt.Errorf("restart %s: %w", r, err)
+	}
+	if problem := f.lookAt(ctx, c).problem; problem != "" {
+		return fmt.Errorf("restart %s: %s", r, problem)
+	}
+	if err := f.endPanes(ctx, r); err != nil {
+		return err
+	}
+	if err := f.start(ctx, c, s, path); err != nil {
+		return err
+	}
+	return f.o.Store.SetStopped(ctx, r.Cell, r.Slot, false)
+}
+
+// endPanes ends the panes of a slot, or of a whole cell. Without an answer from
+// tmux nothing is ended and nothing may be concluded.
+func (f *Fleet) endPanes(ctx context.Context, r Ref) error {
+	list := f.o.Server.Refresh(ctx)
+	if !list.Known {
+		return fmt.Errorf("end what runs in %s: tmux is %w (%s); nothing was changed", r, ErrUnavailable, list.Err)
+	}
+	for _, p := range panesOf(list, r) {
+		if err := f.o.Server.Kill(ctx, p.ID); err != nil {
+			return fmt.Errorf("end what runs in %s: %w", r, err)
+		}
+	}
+	return nil
+}
+
+func panesOf(list tmux.List, r Ref) []tmux.Pane {
+	var out []tmux.Pane
+	for _, p := range list.Panes {
+		if p.Cell == r.Cell && p.Cell != "" && p.Slot >= 0 && (r.Slot == WholeCell || p.Slot == r.Slot) {
+			out = append(out, p)
+		}
+	}
+	return out
+}

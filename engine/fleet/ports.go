@@ -1,0 +1,55 @@
+package fleet
+
+import (
+	"context"
+
+	"cellmux/cell/cfg"
+	"cellmux/engine"
+	"cellmux/engine/agent"
+	"cellmux/engine/tmux"
+)
+
+// The ports below are what the fleet asks of the packages that it joins. They
+// are small so that a test can stand in for the world.
+
+// Server is the terminal server (engine/tmux).
+type Server interface {
+	engine.Panes
+	// List is the newest known state; it does not block.
+	List() tmux.List
+	// Refresh asks the server now and returns the answer, Known false when none
+	// came in time.
+	Refresh(ctx context.Context) tmux.List
+	// Changes receives after the list changed; it holds one.
+	Changes() <-chan struct{}
+	// Kill ends a pane with its program. A pane that is gone is no error.
+	Kill(ctx context.Context, pane string) error
+}
+
+// Opener starts a slot's program (engine.Opener).
+type Opener interface {
+	Open(ctx context.Context, r engine.OpenRequest) (engine.Opened, error)
+	Environment(ctx context.Context, r engine.OpenRequest) (engine.Environment, error)
+}
+
+// Watcher keeps what the agents in live panes do (agent.Watcher).
+type Watcher interface {
+	// Observe replaces the list of slots that have a pane.
+	Observe(slots []agent.Slot)
+	// Read reads the sources of all observed slots now.
+	Read(ctx context.Context)
+	// Status returns what is known of a slot, by its key (Ref.String).
+	Status(key string) agent.Status
+	// Changes tells that the status of some slot has changed; it holds one.
+	Changes() <-chan struct{}
+}
+
+// Projects reads the devcell.toml files of a cell; it never executes anything.
+type Projects interface {
+	// Load gives the effective and approved configuration; problem and approval
+	// are sentences for the list, "" when there is none.
+	Load(ctx context.Context, projectDir string) (config cfg.CellConfig, problem, approval string)
+	Approval(ctx context.Context, cell, projectDir string) (Approval, error)
+	Approve(ctx context.Context, projectDir, hash string) error
+	Revoke(ctx context.Context, projectDir string) error
+}
