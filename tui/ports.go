@@ -2,7 +2,6 @@ package tui
 
 import (
 	"context"
-	"time"
 
 	"cellmux/engine/fleet"
 	"cellmux/shellctx/convo"
@@ -110,12 +109,7 @@ type Journal interface {
 }
 
 // Job is a background process that a `!` command left behind.
-type Job struct {
-	ID      string
-	Ref     fleet.Ref
-	Command string
-	Started time.Time
-}
+type Job = fleet.Job
 
 // Jobs lists and ends background processes of `!` commands.
 type Jobs interface {

@@ -167,3 +167,11 @@ type Trashed struct {
 // Prompts are the two prompt layers of a slot. An empty Base means that the
 // agent's built-in prompt stays.
 type Prompts struct{ Base, Overlay string }
+
+// Job is a background process that a `!` command left behind.
+type Job struct {
+	ID      string
+	Ref     Ref
+	Command string
+	Started time.Time
+}

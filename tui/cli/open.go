@@ -1,0 +1,169 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"cellmux/engine/fleet"
+)
+
+// newCell makes a cell of a directory.
+func (c *commands) newCell() *cobra.Command {
+	var n fleet.NewCell
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "new [DIR]",
+		Short: "Make a cell of a project directory",
+		Long: `Make a cell of a project directory (the current one by default) and print its
+name. The name is fixed for life and never given out again: by default the
+directory's base name, with -2, -3 when it is taken. Nothing is started.`,
+		Example: `  cellmux new
+  cellmux new ~/src/api --name api-auth --engine host`,
+		Args: args(cobra.MaximumNArgs(1)),
+		RunE: func(cmd *cobra.Command, given []string) error {
+			dir, err := c.projectDir(given)
+			if err != nil {
+				return err
+			}
+			n.ProjectDir = dir
+			app, err := c.app(cmd.Context())
+			if err != nil {
+				return err
+			}
+			name, err := app.Fleet.NewCell(cmd.Context(), n)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return c.printJSON(map[string]string{"name": name, "project_dir": dir})
+			}
+			_, err = fmt.Fprintln(c.Stdout, name)
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&n.Name, "name", "", "name of the cell, [a-z0-9-]")
+	cmd.Flags().StringVar(&n.Title, "title", "", "title shown in the list")
+	cmd.Flags().StringVar(&n.Workspace, "workspace", "", `workspace (default "main")`)
+	cmd.Flags().StringVar(&n.Engine, "engine", "", "engine: host, docker, tart, winkit or microvm (default: selected)")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON")
+	return cmd
+}
+
+// projectDir is an existing directory, absolute and without symbolic links.
+func (c *commands) projectDir(given []string) (string, error) {
+	dir := c.Dir
+	if len(given) == 1 {
+		dir = given[0]
+		if expanded, isPath := c.directory(dir); isPath {
+			dir = expanded
+		} else {
+			dir = filepath.Join(c.Dir, dir)
+		}
+	}
+	if dir == "" {
+		return "", usagef("the current directory is gone; name a directory")
+	}
+	info, err := os.Stat(dir)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return "", fmt.Errorf("project directory %s: %w; make it first", dir, fleet.ErrNotFound)
+	case err != nil:
+		return "", fmt.Errorf("project directory %s cannot be read: %w", dir, err)
+	case !info.IsDir():
+		return "", usagef("%s is a file; a cell is made of a directory", dir)
+	}
+	real, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return "", fmt.Errorf("project directory %s cannot be read: %w", dir, err)
+	}
+	return real, nil
+}
+
+// open opens a pane: a new slot, or an old one again.
+func (c *commands) open() *cobra.Command {
+	var agent string
+	var asJSON, attach bool
+	cmd := &cobra.Command{
+		Use:   "open [CELL[:SLOT]|DIR]",
+		Short: "Open an agent or shell pane, or resume a slot",
+		Long: `Open a pane in a cell and print its reference, CELL:SLOT. With CELL or a
+directory a new slot is opened, with the agent of --agent or else the first one
+found (else a shell); a directory that has no cell yet becomes one. With
+CELL:SLOT that slot's program is started again, in its conversation; a slot that
+runs is left as it is.`,
+		Example: `  cellmux open                     # a cell of the current directory, first agent found
+  cellmux open api --agent shell
+  cellmux open api:0               # resume after a stop, a crash or a reboot`,
+		Args: args(cobra.MaximumNArgs(1)),
+		RunE: func(cmd *cobra.Command, given []string) error {
+			ctx := cmd.Context()
+			app, snap, err := c.snapshot(ctx)
+			if err != nil {
+				return err
+			}
+			text := ""
+			if len(given) == 1 {
+				text = given[0]
+			}
+			ref, err := c.target(snap, text)
+			if dir, isDir := c.directory(text); isDir && errors.Is(err, fleet.ErrNotFound) {
+				if dir, err = c.projectDir([]string{dir}); err != nil {
+					return err
+				}
+				ref.Slot = fleet.WholeCell
+				if ref.Cell, err = app.Fleet.NewCell(ctx, fleet.NewCell{ProjectDir: dir}); err != nil {
+					return err
+				}
+				c.say("Made the cell %s of %s.", ref.Cell, dir)
+			}
+			if err != nil {
+				return err
+			}
+			if ref.Slot == fleet.WholeCell {
+				if ref, err = app.Fleet.Open(ctx, ref.Cell, agent); err != nil {
+					return err
+				}
+			} else {
+				if agent != "" {
+					return usagef("--agent goes with a new slot; %s has its agent", ref)
+				}
+				if s, _ := findSlot(snap, ref); s.Status.Live() {
+					c.say("%s runs already.", ref)
+				} else if err := app.Fleet.Restart(ctx, ref); err != nil {
+					return err
+				}
+			}
+			if asJSON {
+				if err := c.printOpened(cmd, app, ref); err != nil {
+					return err
+				}
+			} else if _, err := fmt.Fprintln(c.Stdout, ref); err != nil {
+				return err
+			}
+			if attach {
+				return c.attachTo(ctx, app, ref)
+			}
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&agent, "agent", "", "claude, codex, gemini, opencode, grok, shell, or one of config.toml")
+	cmd.Flags().BoolVar(&attach, "attach", false, "attach to the pane at once")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "write the slot as JSON")
+	return cmd
+}
+
+func (c *commands) printOpened(cmd *cobra.Command, app *App, ref fleet.Ref) error {
+	snap, err := app.Fleet.Refresh(cmd.Context())
+	if err != nil {
+		return err
+	}
+	s, found := findSlot(snap, ref)
+	if !found {
+		return fmt.Errorf("slot %s: %w", ref, fleet.ErrNotFound)
+	}
+	return c.printJSON(toSlotJSON(s))
+}
