@@ -8,6 +8,7 @@ package convo
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"cellmux/shellctx/protocol"
@@ -30,15 +31,23 @@ const (
 
 // Entry is a stored message.
 type Entry struct {
-	Seq      int64 // total order within a conversation
+	Seq      int64 // total order within a conversation, and over all of them
 	Session  string
 	Cell     string
 	Slot     int
+	Agent    string
 	Message  protocol.ChatMessage
-	Delivery Delivery
-	Reason   string // why it is queued, unconfirmed or failed; a sentence
+	Delivery Delivery // "" for what was never to be delivered, such as an answer
+	Reason   string   // why it is queued, unconfirmed or failed; a sentence
+	Steering bool     // handed to a turn that ran already
+	Partial  bool     // an answer that is still growing; it has no Seq yet
 	Stored   time.Time
 }
+
+// ErrRefused, wrapped by what a transport returns, says that nothing has reached
+// the agent: the message stays queued. Any other error of Paste, Enter or Run
+// leaves it unconfirmed.
+var ErrRefused = errors.New("refused, nothing was typed")
 
 // Target is the slot that a message is for, with what delivery must know.
 type Target struct {
@@ -65,7 +74,8 @@ type PaneState struct {
 type PaneTransport interface {
 	State(ctx context.Context, t Target) (PaneState, error)
 	// Paste puts text into the agent's box as one bracketed paste. It returns
-	// only after tmux has accepted or refused it.
+	// only after tmux has accepted or refused it; a proven refusal, such as of a
+	// dead pane, wraps ErrRefused.
 	Paste(ctx context.Context, t Target, text string) error
 	// Enter submits what is in the box, after the agent's settle time.
 	Enter(ctx context.Context, t Target) error
@@ -86,7 +96,10 @@ type Turn struct {
 // HeadlessTransport runs one turn through the agent's non-interactive mode.
 type HeadlessTransport interface {
 	// Run blocks until the turn has ended; emit receives assistant text as it
-	// comes. Ending ctx cancels the turn and its process group.
+	// comes, in pieces that belong behind each other, and is called from one
+	// goroutine at a time. Ending ctx cancels the turn and its process group. An
+	// error that wraps ErrRefused says that no turn was begun, for instance
+	// because the agent has no such mode.
 	Run(ctx context.Context, t Target, text string, emit func(string)) (Turn, error)
 }
 
