@@ -7,11 +7,14 @@ import (
 	"time"
 )
 
-// Tree names a tree of processes. At least one of PID and Marker is set.
+// Tree names a tree of processes. At least one field is set.
 type Tree struct {
 	PID    int    // leader of a session or process group; 0 none
 	Start  uint64 // StartTime of PID; 0 takes PID as it is now, which only its parent can know
 	Marker string // value of MarkerVariable that the tree carries; "" none
+	// Also are processes seen in the tree earlier: once their parent has ended,
+	// nothing else may tell that they belong.
+	Also []Member
 }
 
 // Member is one living process of a Tree. A PID is given out again, a PID
@@ -55,6 +58,7 @@ func Members(t Tree) ([]Member, error) {
 	for _, e := range table {
 		switch {
 		case t.PID > 0 && !stranger && (e.PID == t.PID || e.group == t.PID || e.session == t.PID),
+			slices.ContainsFunc(t.Also, func(m Member) bool { return m.PID == e.PID && m.Start == e.Start }),
 			t.Marker != "" && e.Start >= t.Start && hasMarker(e.PID, t.Marker):
 			in[e.PID] = true
 		}

@@ -1,6 +1,9 @@
 package tmux
 
-import "time"
+import (
+	"errors"
+	"time"
+)
 
 // Pane is one row of the server's list, with control characters removed.
 type Pane struct {
@@ -22,11 +25,23 @@ type Pane struct {
 }
 
 // List is the state of a server at one moment. Known is false when the server
-// gave no answer in time: nothing may be concluded from the Panes then.
+// gave no answer in time: nothing may be concluded from the Panes then; they are
+// those of the last answer.
 type List struct {
 	Known     bool
 	Err       string // why not Known, a sentence
 	Panes     []Pane // ordered by session, then by ID
-	ServerPID int
-	Version   string
+	ServerPID int    // 0 when no server runs; a change means that every pane ID is new
+	Version   string // of the server
 }
+
+// Errors that callers branch on.
+var (
+	ErrDead     = errors.New("the program in the pane has ended")
+	ErrGone     = errors.New("the pane is gone")
+	ErrLive     = errors.New("the slot has a live pane")
+	ErrNoServer = errors.New("no tmux server runs")
+	// ErrNoAnswer says nothing about what became of the request.
+	ErrNoAnswer = errors.New("tmux gives no answer")
+	ErrOld      = errors.New("tmux is too old")
+)

@@ -1,0 +1,265 @@
+package tmux
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"cellmux/cell/proc"
+)
+
+const (
+	// heartbeat is the longest silence before the server is asked for a sign of
+	// life; subscriptions tick on whole seconds, but only when something changed.
+	heartbeat = time.Second
+	// reconcile is how often the list is asked for although nothing was told.
+	reconcile = 30 * time.Second
+	// listSpacing bounds the rate of list requests when notifications pour in.
+	listSpacing = 50 * time.Millisecond
+	pollEvery   = time.Second
+	firstPause  = 100 * time.Millisecond
+	lastPause   = 5 * time.Second
+	// oldPause is how long a tmux that cannot do what we need is left alone.
+	oldPause = 30 * time.Second
+)
+
+// Run keeps one control client on the server, which it starts when there is
+// none, and keeps List current, until ctx ends. While the control client is
+// away it lists by one process a second and tries again with a growing pause.
+// It returns nil; what went wrong meanwhile is in List.Err.
+func (s *Server) Run(ctx context.Context) error {
+	pause := firstPause
+	for ctx.Err() == nil {
+		c, err := s.connect(ctx)
+		if err == nil {
+			began := time.Now()
+			s.serve(ctx, c)
+			if time.Since(began) > 2*lastPause {
+				pause = firstPause
+			}
+		} else {
+			s.opts.Log.Warn("tmux control client", "error", err.Error())
+			if errors.Is(err, ErrOld) || errors.Is(err, proc.ErrNotFound) {
+				s.publish(rowsOf{}, err)
+				pause = oldPause
+			}
+		}
+		s.poll(ctx, pause, err)
+		pause = min(2*pause, lastPause)
+	}
+	return nil
+}
+
+// connect starts a control client and sees it through to the first list.
+func (s *Server) connect(ctx context.Context) (*control, error) {
+	conf, err := writeConf(s.opts.RuntimeDir, s.conf)
+	if err != nil {
+		return nil, err
+	}
+	// One process attaches to the hub, and makes it and the server if need be.
+	// The hub's program waits for input that never comes.
+	process, err := s.opts.Runner.Start(context.WithoutCancel(ctx), proc.Cmd{
+		Argv: s.argv(conf, "-C", "new-session", "-A", "-s", hubSession, "-n", "hub",
+			"-f", "no-output,ignore-size", "-x", "80", "-y", "24", "-c", "/", "exec cat"),
+		Dir: "/", Env: s.env(), Grace: closeGrace, LeavesDaemon: true,
+	})
+	if errors.Is(err, proc.ErrNotFound) {
+		return nil, fmt.Errorf("tmux is not installed; install the package tmux, %d.%d or later: %w", minMajor, minMinor, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	c := newControl(process)
+	timer := time.NewTimer(s.opts.Timeout)
+	defer timer.Stop()
+	select {
+	case <-c.ready:
+	case <-c.done:
+		c.close(closeGrace)
+		// An old tmux refuses the flags; its version says so in better words.
+		if _, err := s.Probe(ctx); err != nil {
+			return nil, err
+		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return nil, fmt.Errorf("start the tmux control client: %s", strings.Join(append(c.early, c.exit), " "))
+	case <-timer.C:
+		c.close(0)
+		return nil, fmt.Errorf("%w: the control client was not attached within %v", ErrNoAnswer, s.opts.Timeout)
+	case <-ctx.Done():
+		c.close(closeGrace)
+		return nil, context.Cause(ctx)
+	}
+
+	// The subscription tells the whole list within its first second; the query
+	// tells it now.
+	_, err = c.send(line(command{"refresh-client", "-B", "panes::" + allRowsFormat}), nil)
+	if err == nil {
+		var rows rowsOf
+		if rows, err = queryOver(ctx, c, s.opts.Timeout); err == nil {
+			err = s.adopt(ctx, c, conf, rows)
+		}
+	}
+	if err != nil {
+		c.close(closeGrace)
+		return nil, err
+	}
+	return c, nil
+}
+
+func queryOver(ctx context.Context, c *control, deadline time.Duration) (rowsOf, error) {
+	blocks, err := c.do(ctx, deadline, line(
+		command{"display-message", "-p", serverFormat},
+		command{"list-panes", "-a", "-F", rowFormat}), nil)
+	if err != nil {
+		return rowsOf{}, err
+	}
+	var lines []string
+	for _, b := range blocks {
+		if b.failed {
+			return rowsOf{}, refusal(strings.Join(b.lines, "; "))
+		}
+		lines = append(lines, b.lines...)
+	}
+	return parseQuery(lines)
+}
+
+// adopt makes a server that answers ours: it must be new enough, and has to
+// read our configuration when it has an older one or, started by somebody
+// else, none.
+func (s *Server) adopt(ctx context.Context, c *control, conf string, rows rowsOf) error {
+	if !supported(rows.version) {
+		return fmt.Errorf("%w: the server that runs is %s, and cellmux needs %d.%d or later; end it when its panes are no longer needed",
+			ErrOld, rows.version, minMajor, minMinor)
+	}
+	if rows.conf != confHash(s.conf) {
+		blocks, err := c.do(ctx, s.opts.Timeout, line(command{"source-file", conf}), nil)
+		if err != nil {
+			return err
+		}
+		for _, b := range blocks {
+			if b.failed { // such as an option that this version does not have
+				s.opts.Log.Warn("tmux configuration", "error", printable(strings.Join(b.lines, "; ")))
+			}
+		}
+	}
+	s.mu.Lock()
+	s.control = c
+	s.mu.Unlock()
+	s.publish(rows, nil)
+	return nil
+}
+
+// serve follows a control client until it or ctx ends.
+func (s *Server) serve(ctx context.Context, c *control) {
+	defer func() {
+		s.mu.Lock()
+		s.control = nil
+		s.mu.Unlock()
+		c.close(closeGrace)
+	}()
+	beat := time.NewTicker(heartbeat)
+	defer beat.Stop()
+	listed := time.Now()
+	stalled := false
+	var listing chan rowsAnswer // one list request at a time
+	var spacing <-chan time.Time
+	request := func() {
+		answer := make(chan rowsAnswer, 1)
+		listing = answer
+		go func() {
+			rows, err := queryOver(ctx, c, s.opts.Timeout)
+			answer <- rowsAnswer{rows, err}
+		}()
+	}
+	for {
+		var dirty <-chan struct{}
+		if listing == nil && spacing == nil {
+			dirty = c.dirty
+		}
+		select {
+		case <-ctx.Done():
+			s.leave(c)
+			return
+		case <-c.done:
+			return
+		case <-dirty:
+			request()
+		case <-spacing:
+			spacing = nil
+		case a := <-listing:
+			listing, listed = nil, time.Now()
+			spacing = time.After(listSpacing)
+			if errors.Is(a.err, errControlEnded) || ctx.Err() != nil {
+				continue // the other cases tell
+			}
+			stalled = a.err != nil
+			s.publish(a.rows, a.err)
+		case n := <-c.notices:
+			panes, err := parseRows(n.value)
+			if err != nil {
+				s.opts.Log.Warn("tmux subscription", "error", err.Error())
+				if listing == nil {
+					request()
+				}
+				continue
+			}
+			listed = time.Now()
+			s.publishPanes(panes)
+		case <-beat.C:
+			switch {
+			case c.waiting() > s.opts.Timeout:
+				if !stalled {
+					stalled = true
+					s.publish(rowsOf{}, ErrNoAnswer)
+				}
+			case listing != nil:
+			case stalled, time.Since(listed) > reconcile:
+				request()
+			case c.silent() >= heartbeat:
+				_, _ = c.send(line(command{"display-message", "-p", ""}), nil)
+			}
+		}
+	}
+}
+
+type rowsAnswer struct {
+	rows rowsOf
+	err  error
+}
+
+// leave takes the hub away when nothing else is on the server and nobody else
+// looks at it, so that the last cellmux leaves no server behind.
+func (s *Server) leave(c *control) {
+	lonely := "#{&&:#{==:#{S:x},x},#{==:#{session_attached},1}}"
+	_, _ = c.do(context.Background(), closeGrace, line(command{
+		"if-shell", "-F", "-t", "=" + hubSession + ":", lonely,
+		line(command{"kill-session", "-t", "=" + hubSession}),
+	}), nil)
+}
+
+// poll is the way without a control client: for the length of pause, at least
+// once, it lists by one process a second.
+func (s *Server) poll(ctx context.Context, pause time.Duration, connectErr error) {
+	until := time.NewTimer(pause)
+	defer until.Stop()
+	fatal := errors.Is(connectErr, ErrOld) || errors.Is(connectErr, proc.ErrNotFound)
+	tick := time.NewTicker(pollEvery)
+	defer tick.Stop()
+	for ctx.Err() == nil {
+		if !fatal {
+			s.Refresh(ctx)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.nudge:
+			return
+		case <-until.C:
+			return
+		case <-tick.C:
+		}
+	}
+}

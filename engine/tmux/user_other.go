@@ -1,0 +1,5 @@
+//go:build !unix
+
+package tmux
+
+func userID() int { return 0 }
