@@ -57,16 +57,20 @@ type Execution struct {
 	State    State
 	Started  time.Time
 	Ended    time.Time
-	Lines    int // of output produced
-	Leftover int // background processes that still run
+	Lines    int    // of output produced
+	Leftover int    // background processes that still ran when it ended
+	Note     string // what the user should know beside the record, a sentence
 	Record   shellctx.Record
 	Spill    string // file with the whole output as far as kept; "" none
 }
 
-// Chunk is output for display: SGR colours kept, every other escape dropped.
+// Chunk is output for display: SGR colours kept, every other escape dropped. A
+// line that is not finished is shown as it is, and shown again when it grows or
+// starts over (a progress bar).
 type Chunk struct {
 	Text    string
 	Skipped int64 // bytes dropped for display before Text
+	Rewind  bool  // Text begins with the unfinished line that the last chunk ended with, and replaces it
 }
 
 // Handle is a running execution.

@@ -1,0 +1,214 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"cellmux/shellctx/shell"
+)
+
+// Why an execution was ended.
+var (
+	errCancelled = errors.New("cancelled")
+	errTooMuch   = errors.New("ended: it printed too much")
+)
+
+// execution is the Handle of one that runs.
+type execution struct {
+	request Request
+	key     key
+	ctx     context.Context
+	cancel  context.CancelCauseFunc
+	rec     *recorder
+	done    chan struct{} // closed when the record is stored
+
+	mu  sync.Mutex
+	e   Execution
+	err error
+}
+
+var _ Handle = (*execution)(nil)
+
+func (s *Service) newExecution(e Execution, r Request, k key) *execution {
+	x := &execution{request: r, key: k, e: e, done: make(chan struct{})}
+	x.ctx, x.cancel = context.WithCancelCause(s.ctx)
+	var secrets []string
+	if s.opts.Secrets != nil {
+		secrets = s.opts.Secrets(r.Cell, r.Slot)
+	}
+	var open func() (*spill, error)
+	if s.opts.SpillDir != "" {
+		open = func() (*spill, error) { return newSpill(s.opts.SpillDir, e.ID, s.opts.Limits.Disk) }
+	}
+	x.rec = newRecorder(s.opts.Limits.Produced, newMasker(secrets), open, func() { x.cancel(errTooMuch) })
+	return x
+}
+
+// Execution implements Handle.
+func (x *execution) Execution() Execution {
+	x.mu.Lock()
+	e := x.e
+	x.mu.Unlock()
+	if e.State == Running {
+		e.Record.OutputBytes, e.Lines = x.rec.count()
+	}
+	return e
+}
+
+// Chunks implements Handle.
+func (x *execution) Chunks() <-chan Chunk { return x.rec.screen.chunks }
+
+// Cancel implements Handle.
+func (x *execution) Cancel() { x.cancel(errCancelled) }
+
+// Wait implements Handle.
+func (x *execution) Wait(ctx context.Context) (Execution, error) {
+	select {
+	case <-x.done:
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		return x.e, x.err
+	case <-ctx.Done():
+		return x.Execution(), ctx.Err()
+	}
+}
+
+// ending is how the program or the line itself ended.
+type ending struct {
+	code      int
+	started   bool
+	cancelled bool
+	problem   string // a sentence for the record; "" for an ordinary end
+	note      string
+	directory string // where the shell stands now; "" unchanged or unknown
+	left      *leftovers
+}
+
+// run carries an execution from start to record.
+func (s *Service) run(x *execution, guest bool) {
+	var end ending
+	if guest {
+		end = s.runGuest(x)
+	} else {
+		end = s.runHost(x)
+	}
+	res := x.rec.finish()
+
+	x.mu.Lock()
+	e := &x.e
+	e.Ended = s.opts.Now()
+	e.Lines = res.lines
+	e.Spill = res.spill
+	e.Record.Output, e.Record.OutputTruncated = res.text, res.cut
+	e.Record.OutputBytes = int(res.produced)
+	e.Record.ExitCode = end.code
+	e.Record.Error = end.problem
+	e.Note = join(e.Note, end.note)
+	switch {
+	case !end.started:
+		e.State = NeverStarted
+	case end.cancelled:
+		e.State = Cancelled
+		if cause := context.Cause(x.ctx); errors.Is(cause, errTooMuch) {
+			e.Record.Error = fmt.Sprintf("ended after %s of output", size(s.opts.Limits.Produced))
+		} else {
+			e.Record.Error = errCancelled.Error()
+		}
+	default:
+		e.State = Exited
+	}
+	if end.left != nil {
+		e.Leftover = end.left.count()
+	}
+	if res.diskError != nil {
+		e.Note = join(e.Note, "not all output could be kept on disk: "+res.diskError.Error())
+	}
+	stored := *e
+	x.mu.Unlock()
+
+	err := s.record(stored, end.directory)
+	if end.left != nil {
+		s.follow(x, end.left)
+	}
+	x.mu.Lock()
+	x.err = err
+	x.mu.Unlock()
+	if end.left == nil {
+		x.cancel(nil) // what was left running lives on the same context
+	}
+	close(x.done)
+}
+
+// recordTimeout bounds the storing of a record; another process may hold the
+// database for as long as its own transaction takes.
+const recordTimeout = 30 * time.Second
+
+// record stores the end of an execution and hands it over. It does not hang on
+// the execution's context: what was cancelled is recorded too.
+func (s *Service) record(e Execution, directory string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), recordTimeout)
+	defer cancel()
+	first, err := s.store.end(ctx, e, directory)
+	if err != nil {
+		s.opts.Log.Error("record execution", "id", e.ID, "error", err)
+		return err
+	}
+	if !first {
+		return nil
+	}
+	return s.hand(ctx, e)
+}
+
+// hand gives a stored record to its conversation, and notes that it did.
+func (s *Service) hand(ctx context.Context, e Execution) error {
+	if e.Mode == Private {
+		return nil
+	}
+	if s.opts.OnRecord != nil {
+		if err := s.opts.OnRecord(ctx, e); err != nil {
+			s.opts.Log.Error("hand record to conversation", "id", e.ID, "error", err)
+			return fmt.Errorf("the command is recorded, but not in the conversation: %w", err)
+		}
+	}
+	return s.store.handed(ctx, e.ID)
+}
+
+func join(a, b string) string {
+	switch {
+	case a == "":
+		return b
+	case b == "":
+		return a
+	}
+	return a + "; " + b
+}
+
+func size(n int64) string {
+	switch {
+	case n >= 1<<30 && n%(1<<30) == 0:
+		return fmt.Sprintf("%d GiB", n>>30)
+	case n >= 1<<20:
+		return fmt.Sprintf("%d MiB", n>>20)
+	case n >= 1<<10:
+		return fmt.Sprintf("%d KiB", n>>10)
+	}
+	return fmt.Sprintf("%d bytes", n)
+}
+
+// outcome reads a shell's error.
+func outcome(err error) ending {
+	end := ending{code: shell.ExitCode(err), started: true}
+	switch {
+	case err == nil:
+	case end.code == shell.NotStarted:
+		end.started, end.problem = false, err.Error()
+	case shell.IsInterrupt(err):
+		end.cancelled = true
+	case shell.IsSyntax(err):
+		end.problem = err.Error()
+	}
+	return end
+}

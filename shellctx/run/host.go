@@ -1,0 +1,101 @@
+package run
+
+import (
+	"context"
+	"os"
+	"time"
+
+	"cellmux/shellctx/shell"
+)
+
+// hostShell is the shell of a slot on the host.
+type hostShell struct {
+	shell *shell.Shell
+}
+
+// host returns a slot's shell on the host, made on first use.
+func (s *Service) host(ctx context.Context, r Request, k key, dir string) (*shell.Shell, error) {
+	s.mu.Lock()
+	h := s.hosts[k]
+	s.mu.Unlock()
+	if h != nil {
+		return h.shell, nil
+	}
+	var env []string
+	if s.opts.Env != nil {
+		var err error
+		if env, err = s.opts.Env(ctx, r.Cell, r.Slot, true); err != nil {
+			return nil, err
+		}
+	}
+	env = append(env[:len(env):len(env)], shell.Unattended()...)
+	h = &hostShell{shell: shell.NewShell(&shell.Options{WorkingDir: dir, Env: env, BlockFuncs: s.opts.Blocks})}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if other := s.hosts[k]; other != nil {
+		return other.shell, nil // a second command was faster
+	}
+	s.hosts[k] = h
+	return h.shell, nil
+}
+
+// pipeSize is what the kernel may hold between a program and the recorder: with
+// the default of 64 KiB both spend their time waking each other.
+const pipeSize = 1 << 20
+
+// copyGrace is how long after a command's end its output may take to arrive.
+const copyGrace = 500 * time.Millisecond
+
+// runHost runs a line in the interpreter.
+func (s *Service) runHost(x *execution) ending {
+	dir := x.e.Record.CWD
+	sh, err := s.host(x.ctx, x.request, x.key, dir)
+	if err != nil {
+		return ending{code: shell.NotStarted, problem: "environment: " + err.Error()}
+	}
+	if sh.GetWorkingDir() != dir {
+		// The directory was gone, or is that of an earlier cellmux.
+		if err := sh.SetWorkingDir(dir); err != nil {
+			return ending{code: shell.NotStarted, problem: err.Error()}
+		}
+	}
+	pr, pw, err := os.Pipe()
+	if err != nil {
+		return ending{code: shell.NotStarted, problem: "pipe: " + err.Error()}
+	}
+	growPipe(pw)
+	copied := make(chan struct{})
+	go func() {
+		defer close(copied)
+		defer func() { _ = pr.Close() }()
+		x.rec.copy(pr)
+	}()
+
+	var left *shell.Leftover
+	err = sh.Do(x.ctx, shell.Command{
+		Source: x.request.Line, Stdout: pw, Stderr: pw, Marker: x.e.ID,
+		OnLeftover: func(l *shell.Leftover) { left = l },
+	})
+	end := outcome(err)
+	end.directory = sh.GetWorkingDir()
+	if left == nil {
+		_ = pw.Close()
+		await(copied, copyGrace)
+		return end
+	}
+	// Its processes hold the pipe: take what is in it now as the command's.
+	for limit := time.Now().Add(copyGrace); pending(pr) > 0 && time.Now().Before(limit); {
+		await(copied, time.Millisecond)
+	}
+	end.left = &leftovers{Leftover: left, pipe: pw, copied: copied}
+	return end
+}
+
+func await(done <-chan struct{}, limit time.Duration) {
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-timer.C:
+	}
+}
