@@ -61,7 +61,10 @@ type OpenRequest struct {
 	BoundID string // the agent's own session ID where it differs; "" none known
 	Program string // path of the agent's program; "" is the declaration's own
 	Review  bool
-	Prompts cell.ResolveOpts // the flag tier; the others are filled in here
+	// Headless asks for one turn without a terminal, whose prompt comes on
+	// standard input; it serves Prepare alone.
+	Headless bool
+	Prompts  cell.ResolveOpts // the flag tier; the others are filled in here
 	// Width and Height are the size that the pane starts with, in cells of the
 	// terminal; 0 leaves it to the terminal server.
 	Width, Height int
@@ -157,6 +160,7 @@ func (o *Opener) Prepare(ctx context.Context, r OpenRequest) (Prepared, error) {
 		Env:        p.Env.Pairs(),
 		Program:    r.Program,
 		Review:     r.Review,
+		Headless:   r.Headless,
 	})
 	if err != nil {
 		return Prepared{}, fmt.Errorf("prepare %s for %s:%d: %w", r.Agent, r.Cell.Name, r.Slot, err)

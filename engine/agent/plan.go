@@ -33,7 +33,14 @@ type launch struct {
 	Started   time.Time `json:"started"`
 	Address   string    `json:"address,omitempty"`  // of an HTTP interface
 	Password  string    `json:"password,omitempty"` // for it
-	Overlay   string    `json:"overlay,omitempty"`  // digest of the overlay that was passed
+	// Transcript is the agent's own file of the conversation; Seeded is set when
+	// this plan has made it.
+	Transcript string `json:"transcript,omitempty"`
+	Seeded     string `json:"seeded,omitempty"`
+	// Overlay is the digest of the overlay that was passed, Known of the one that
+	// the conversation held before: codex keeps what it got first.
+	Overlay string `json:"overlay,omitempty"`
+	Known   string `json:"known,omitempty"`
 }
 
 const launchFile = "launch.json"

@@ -115,6 +115,8 @@ func (responsesAPI) parse(body []byte) (Request, error) {
 			r.System += "\n" + text
 		case item.Type == "message" || item.Type == "" && item.Role != "":
 			r.Messages = append(r.Messages, Message{Role: item.Role, Text: text})
+		case item.Type == "function_call" || item.Type == "custom_tool_call":
+			r.Messages = append(r.Messages, Message{Role: "assistant"})
 		case item.Type == "function_call_output" || item.Type == "custom_tool_call_output":
 			r.Messages = append(r.Messages, Message{Role: "user", Result: true})
 		}

@@ -63,7 +63,7 @@ type Request struct {
 	Model    string
 	System   string // every system and developer text, in order
 	Messages []Message
-	Tools    []string // names; a side request, such as for a title, has none
+	Tools    []string // names of the tools that were offered
 	Body     []byte
 	At       time.Time
 }
@@ -83,6 +83,10 @@ func (r Request) LastUser() string {
 	}
 	return strings.Join(texts, "\n")
 }
+
+// side says whether an agent asked besides its own loop, for a title or a
+// route: such a request offers no tool, or codex's one.
+func (r Request) side() bool { return len(r.Tools) < 2 }
 
 // UserText is every user text of the conversation, in order.
 func (r Request) UserText() string {
@@ -132,7 +136,7 @@ func (m *Mock) Requests() []Request {
 func (m *Mock) Turns() []Request {
 	var turns []Request
 	for _, r := range m.Requests() {
-		if len(r.Tools) > 0 {
+		if !r.side() {
 			turns = append(turns, r)
 		}
 	}
@@ -249,10 +253,21 @@ func (m *Mock) answer(w http.ResponseWriter, r *http.Request, body []byte, p api
 	}
 	request.Path, request.Body = r.URL.Path, body
 	a := answer{serial: m.keep(request), model: request.Model}
-	last := request.LastUser()
-	afterTool := len(request.Messages) > 0 && request.Messages[len(request.Messages)-1].Result
-	side := len(request.Tools) == 0
-	word := func(s string) bool { return !side && !afterTool && strings.Contains(last, s) }
+	var last string
+	var afterTool bool
+	if n := len(request.Messages); n > 0 {
+		// The last message and the last word in it: an interrupted turn leaves
+		// its words before them.
+		last, afterTool = request.Messages[n-1].Text, request.Messages[n-1].Result
+	}
+	side := request.side()
+	said := ""
+	for _, w := range []string{WordTool, WordSlow, WordFail400, WordFail401, WordFail500} {
+		if at := strings.LastIndex(last, w); at >= 0 && (said == "" || at > strings.LastIndex(last, said)) {
+			said = w
+		}
+	}
+	word := func(w string) bool { return !side && !afterTool && said == w }
 	switch {
 	case afterTool:
 		a.text = "TOOL-DONE"
