@@ -5,24 +5,22 @@ import (
 	"os"
 	"strings"
 
+	"cellmux/cell/git"
 	"cellmux/cell/proc"
 )
 
 // GitConfigIn returns a lookup of host git settings as seen from dir, for
 // EnvInput.GitConfig: "" where git is missing, the key is unset or git does not
-// answer. environ is the environment that git gets. Each call starts a process
-// and blocks for it, at most proc.DefaultTimeout.
+// answer. environ is the environment that git gets, but for the variables that
+// would point it at another repository. Each call starts a process and blocks for
+// it, at most git.Timeout. Reading settings runs nothing of a repository.
 func GitConfigIn(ctx context.Context, runner proc.Runner, dir string, environ []string) func(key string) string {
 	return func(key string) string {
-		result, err := runner.Run(ctx, proc.Cmd{
-			Argv: []string{"git", "config", "--get", key},
-			Dir:  dir,
-			Env:  environ,
-		})
-		if err != nil || result.ExitCode != 0 {
+		value, err := git.Client{Runner: runner, Environ: environ}.Run(ctx, dir, "config", "--get", key)
+		if err != nil {
 			return ""
 		}
-		return strings.TrimSpace(string(result.Stdout))
+		return strings.TrimSpace(value)
 	}
 }
 
