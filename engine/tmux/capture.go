@@ -67,7 +67,7 @@ func (s *Server) capture(ctx context.Context, pane string, offset int) (rawScree
 		return rawScreen{}, err
 	}
 	offset = max(offset, 0)
-	blocks, err := s.runBlocks(ctx, func(before []block) int {
+	a, err := s.runBlocks(ctx, func(before []block) int {
 		if len(before) != 1 || len(before[0].lines) != 1 {
 			return -1
 		}
@@ -82,9 +82,9 @@ func (s *Server) capture(ctx context.Context, pane string, offset int) (rawScree
 	if err != nil {
 		return rawScreen{}, err
 	}
-	var lines []string
-	for _, b := range blocks {
-		lines = append(lines, b.lines...)
+	lines, err := a.lines()
+	if err != nil {
+		return rawScreen{}, err
 	}
 	if len(lines) == 0 {
 		return rawScreen{}, ErrGone

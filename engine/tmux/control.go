@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"cellmux/cell/proc"
@@ -34,6 +35,7 @@ type control struct {
 	done    chan struct{} // closed when the client's output has ended
 
 	token string
+	order *atomic.Uint64 // counts what has come from servers
 
 	mu       sync.Mutex
 	next     int        // number of the next request
@@ -45,13 +47,35 @@ type control struct {
 	exit     string   // reason of %exit
 }
 
-// notice is a subscription's new value.
-type notice struct{ value string }
+// notice is a subscription's new value, at its place in the order of answers.
+type notice struct {
+	value string
+	order uint64
+}
 
 // block is the answer of one command.
 type block struct {
 	lines  []string
 	failed bool
+}
+
+// answer is what commands printed. Of two answers that tell the same thing, the
+// one of the higher order is newer.
+type answer struct {
+	blocks []block
+	order  uint64
+}
+
+// lines joins the blocks; the error is the message of the command that failed.
+func (a answer) lines() ([]string, error) {
+	var lines []string
+	for _, b := range a.blocks {
+		if b.failed {
+			return nil, refusal(strings.Join(b.lines, "; "))
+		}
+		lines = append(lines, b.lines...)
+	}
+	return lines, nil
 }
 
 // request waits for its blocks.
@@ -60,6 +84,7 @@ type request struct {
 	sent   time.Time
 	count  func(answered []block) int
 	blocks []block
+	order  uint64 // its answer's place among answers and notices
 	err    error
 	done   chan struct{}
 }
@@ -74,7 +99,7 @@ const (
 
 // newControl drives a started control client. It owns two goroutines, which end
 // when the client's output has ended.
-func newControl(p proc.Process) *control {
+func newControl(p proc.Process, order *atomic.Uint64) *control {
 	var random [16]byte
 	_, _ = rand.Read(random[:]) // never fails, crypto/rand.Read
 	c := &control{
@@ -87,6 +112,7 @@ func newControl(p proc.Process) *control {
 		ready:    make(chan struct{}),
 		token:    fmt.Sprintf("cellmux-%x-", random),
 		answered: time.Now(),
+		order:    order,
 	}
 	go c.write()
 	go c.read()
@@ -100,20 +126,20 @@ func newControl(p proc.Process) *control {
 //
 // Without an answer by the deadline the error wraps ErrNoAnswer; the answer is
 // still taken from the stream when it comes.
-func (c *control) do(ctx context.Context, deadline time.Duration, cmds string, count func([]block) int) ([]block, error) {
+func (c *control) do(ctx context.Context, deadline time.Duration, cmds string, count func([]block) int) (answer, error) {
 	r, err := c.send(cmds, count)
 	if err != nil {
-		return nil, err
+		return answer{}, err
 	}
 	timer := time.NewTimer(deadline)
 	defer timer.Stop()
 	select {
 	case <-r.done:
-		return r.blocks, r.err
+		return answer{r.blocks, r.order}, r.err
 	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+		return answer{}, context.Cause(ctx)
 	case <-timer.C:
-		return nil, fmt.Errorf("%w within %v", ErrNoAnswer, deadline)
+		return answer{}, fmt.Errorf("%w within %v", ErrNoAnswer, deadline)
 	}
 }
 
@@ -237,7 +263,7 @@ func (c *control) readAll(in *bufio.Reader) error {
 		case bytes.HasPrefix(l, subscription):
 			// "%subscription-changed name $0 @0 0 %0 : value"
 			if _, value, ok := bytes.Cut(l, []byte(" : ")); ok {
-				c.notify(notice{value: string(value)})
+				c.notify(notice{value: string(value), order: c.order.Add(1)})
 			}
 		default:
 			c.notification(string(l))
@@ -298,6 +324,7 @@ func (c *control) readBlock(in *bufio.Reader, guard string) error {
 		return errors.New("tmux answered what was not asked")
 	case len(b.lines) == 1 && b.lines[0] == r.token:
 		c.pending = c.pending[1:]
+		r.order = c.order.Add(1)
 		close(r.done)
 	default:
 		r.blocks = append(r.blocks, b)
@@ -314,10 +341,7 @@ func (c *control) notification(l string) {
 		c.mu.Unlock()
 	case "%sessions-changed", "%session-renamed",
 		"%window-add", "%window-close", "%unlinked-window-add", "%unlinked-window-close":
-		select {
-		case c.dirty <- struct{}{}:
-		default: // one is waiting already
-		}
+		c.changed()
 	default:
 		if !strings.HasPrefix(name, "%") {
 			c.mu.Lock()
@@ -326,6 +350,14 @@ func (c *control) notification(l string) {
 			}
 			c.mu.Unlock()
 		}
+	}
+}
+
+// changed asks the owner for a new list.
+func (c *control) changed() {
+	select {
+	case c.dirty <- struct{}{}:
+	default: // one is waiting already
 	}
 }
 

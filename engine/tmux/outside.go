@@ -36,7 +36,7 @@ func (o *Outside) List(ctx context.Context) List {
 	}
 	var rows rowsOf
 	if err == nil {
-		rows, err = parseQuery(lines)
+		rows, err = parseQuery(answer{blocks: []block{{lines: lines}}})
 	}
 	if err != nil {
 		return List{Err: sentence(err)}

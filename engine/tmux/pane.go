@@ -13,7 +13,8 @@ type Pane struct {
 	Slot       int    // tag @cellmux_slot; -1 where the pane is not ours
 	Agent      string // tag @cellmux_agent
 	Dead       bool
-	ExitStatus int // of a dead pane; 128+n when signal n ended it
+	ExitStatus int  // of a dead pane; 128+n when signal n ended it
+	ExitKnown  bool // ExitStatus is known; it comes a little later than Dead
 	Command    string
 	PID        int
 	Width      int

@@ -128,6 +128,7 @@ func parseRow(text string) (p Pane, rest string, err error) {
 		ID:         fields[0],
 		Dead:       fields[1] == "1",
 		ExitStatus: number(fields[2]),
+		ExitKnown:  fields[1] == "1" && (fields[2] != "" || fields[3] != ""),
 		PID:        number(fields[4]),
 		Width:      number(fields[5]),
 		Height:     number(fields[6]),

@@ -71,7 +71,7 @@ func (s *Server) connect(ctx context.Context) (*control, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := newControl(process)
+	c := newControl(process, &s.order)
 	timer := time.NewTimer(s.opts.Timeout)
 	defer timer.Stop()
 	select {
@@ -110,20 +110,13 @@ func (s *Server) connect(ctx context.Context) (*control, error) {
 }
 
 func queryOver(ctx context.Context, c *control, deadline time.Duration) (rowsOf, error) {
-	blocks, err := c.do(ctx, deadline, line(
+	a, err := c.do(ctx, deadline, line(
 		command{"display-message", "-p", serverFormat},
 		command{"list-panes", "-a", "-F", rowFormat}), nil)
 	if err != nil {
 		return rowsOf{}, err
 	}
-	var lines []string
-	for _, b := range blocks {
-		if b.failed {
-			return rowsOf{}, refusal(strings.Join(b.lines, "; "))
-		}
-		lines = append(lines, b.lines...)
-	}
-	return parseQuery(lines)
+	return parseQuery(a)
 }
 
 // adopt makes a server that answers ours: it must be new enough, and has to
@@ -135,14 +128,12 @@ func (s *Server) adopt(ctx context.Context, c *control, conf string, rows rowsOf
 			ErrOld, rows.version, minMajor, minMinor)
 	}
 	if rows.conf != confHash(s.conf) {
-		blocks, err := c.do(ctx, s.opts.Timeout, line(command{"source-file", conf}), nil)
+		a, err := c.do(ctx, s.opts.Timeout, line(command{"source-file", conf}), nil)
 		if err != nil {
 			return err
 		}
-		for _, b := range blocks {
-			if b.failed { // such as an option that this version does not have
-				s.opts.Log.Warn("tmux configuration", "error", printable(strings.Join(b.lines, "; ")))
-			}
+		if _, err := a.lines(); err != nil { // such as an option that this version does not have
+			s.opts.Log.Warn("tmux configuration", "error", err.Error())
 		}
 	}
 	s.mu.Lock()
@@ -167,8 +158,8 @@ func (s *Server) serve(ctx context.Context, c *control) {
 	var listing chan rowsAnswer // one list request at a time
 	var spacing <-chan time.Time
 	request := func() {
-		answer := make(chan rowsAnswer, 1)
-		listing = answer
+		listing = make(chan rowsAnswer, 1)
+		answer := listing
 		go func() {
 			rows, err := queryOver(ctx, c, s.opts.Timeout)
 			answer <- rowsAnswer{rows, err}
@@ -197,6 +188,9 @@ func (s *Server) serve(ctx context.Context, c *control) {
 			}
 			stalled = a.err != nil
 			s.publish(a.rows, a.err)
+			if a.err == nil && s.remind(a.rows.pid, a.rows.panes) {
+				c.changed()
+			}
 		case n := <-c.notices:
 			panes, err := parseRows(n.value)
 			if err != nil {
@@ -207,7 +201,10 @@ func (s *Server) serve(ctx context.Context, c *control) {
 				continue
 			}
 			listed = time.Now()
-			s.publishPanes(panes)
+			s.publishPanes(panes, n.order)
+			if s.remind(s.List().ServerPID, panes) {
+				c.changed()
+			}
 		case <-beat.C:
 			switch {
 			case c.waiting() > s.opts.Timeout:
@@ -216,7 +213,7 @@ func (s *Server) serve(ctx context.Context, c *control) {
 					s.publish(rowsOf{}, ErrNoAnswer)
 				}
 			case listing != nil:
-			case stalled, time.Since(listed) > reconcile:
+			case stalled, !s.List().Known, time.Since(listed) > reconcile:
 				request()
 			case c.silent() >= heartbeat:
 				_, _ = c.send(line(command{"display-message", "-p", ""}), nil)

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"cellmux/cell/proc"
@@ -39,10 +40,15 @@ type Server struct {
 	mu      sync.Mutex
 	control *control // nil while there is none
 	list    List
-	width   int // of the terminal that will attach
+	applied uint64 // order of the answer that list shows
+	width   int    // of the terminal that will attach
 	height  int
 	feeds   map[*feed]struct{}
+	// reminded counts reminders by PID of a pane's program; see remind. Few ever
+	// need one.
+	reminded map[int]int
 
+	order   atomic.Uint64
 	changes chan struct{}
 	nudge   chan struct{} // asks Run to try the control client now
 }
@@ -68,13 +74,14 @@ func New(o Options) *Server {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	s := &Server{
-		opts:    o,
-		width:   120,
-		height:  36,
-		list:    List{Err: "tmux has not been asked yet"},
-		feeds:   make(map[*feed]struct{}),
-		changes: make(chan struct{}, 1),
-		nudge:   make(chan struct{}, 1),
+		opts:     o,
+		width:    120,
+		height:   36,
+		list:     List{Err: "tmux has not been asked yet"},
+		feeds:    make(map[*feed]struct{}),
+		reminded: make(map[int]int),
+		changes:  make(chan struct{}, 1),
+		nudge:    make(chan struct{}, 1),
 	}
 	s.conf = confText(o.Prefs, s.getenv)
 	return s
@@ -141,8 +148,34 @@ func (s *Server) Changes() <-chan struct{} { return s.changes }
 // Refresh asks the server now. It blocks for at most Options.Timeout; without
 // an answer, List.Known is false.
 func (s *Server) Refresh(ctx context.Context) List {
-	panes, err := s.query(ctx)
-	return s.publish(panes, err)
+	rows, err := s.query(ctx)
+	if err == nil && s.remind(rows.pid, rows.panes) {
+		rows, err = s.query(ctx)
+	}
+	return s.publish(rows, err)
+}
+
+// mostReminders bounds the reminders about one pane: tmux 3.2 never tells how a
+// program ended that a signal ended.
+const mostReminders = 3
+
+// remind makes the server collect a child whose end it has missed, and says
+// whether there was a pane to ask about again. tmux 3.3a misses one now and
+// then: the pane is dead, its program stays defunct, and no exit status comes.
+func (s *Server) remind(server int, panes []Pane) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	needed := false
+	for _, p := range panes {
+		if p.Dead && !p.ExitKnown && s.reminded[p.PID] < mostReminders {
+			s.reminded[p.PID]++
+			needed = true
+		}
+	}
+	if needed {
+		childEnded(server)
+	}
+	return needed
 }
 
 // rowsOf is an answer about the server and all its panes.
@@ -151,25 +184,30 @@ type rowsOf struct {
 	pid     int
 	version string
 	conf    string // value of confOption
+	order   uint64 // of the answer
 }
 
 // query asks for the list over whatever way there is.
 func (s *Server) query(ctx context.Context) (rowsOf, error) {
-	lines, err := s.run(ctx,
+	a, err := s.runBlocks(ctx, nil,
 		command{"display-message", "-p", serverFormat},
 		command{"list-panes", "-a", "-F", rowFormat})
 	if errors.Is(err, ErrNoServer) {
-		return rowsOf{}, nil // certain: nothing lives
+		return rowsOf{order: s.order.Add(1)}, nil // certain: nothing lives
 	}
 	if err != nil {
 		return rowsOf{}, err
 	}
-	return parseQuery(lines)
+	return parseQuery(a)
 }
 
 var serverFormat = "#{pid}|#{version}|#{" + confOption + "}"
 
-func parseQuery(lines []string) (rowsOf, error) {
+func parseQuery(a answer) (rowsOf, error) {
+	lines, err := a.lines()
+	if err != nil {
+		return rowsOf{}, err
+	}
 	if len(lines) == 0 {
 		return rowsOf{}, errors.New("tmux answered nothing")
 	}
@@ -178,7 +216,8 @@ func parseQuery(lines []string) (rowsOf, error) {
 		return rowsOf{}, fmt.Errorf("tmux described itself as %q", clip(lines[0]))
 	}
 	panes, err := parseLines(lines[1:])
-	return rowsOf{panes: panes, pid: idNumber(fields[0]), version: printable(fields[1]), conf: printable(fields[2])}, err
+	return rowsOf{panes: panes, pid: idNumber(fields[0]), version: printable(fields[1]),
+		conf: printable(fields[2]), order: a.order}, err
 }
 
 // publish makes an answer the current list. An error leaves the panes as they
@@ -191,14 +230,23 @@ func (s *Server) publish(rows rowsOf, err error) List {
 		next = s.list
 		next.Known = false
 		next.Err = sentence(err)
+		return s.replace(next)
 	}
+	if rows.order < s.applied {
+		return s.list // an answer that was overtaken by a newer one
+	}
+	s.applied = rows.order
 	return s.replace(next)
 }
 
 // publishPanes updates the panes alone, from the subscription.
-func (s *Server) publishPanes(panes []Pane) {
+func (s *Server) publishPanes(panes []Pane, order uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if order < s.applied {
+		return
+	}
+	s.applied = order
 	next := s.list
 	next.Known, next.Err, next.Panes = true, "", panes
 	s.replace(next)
@@ -236,40 +284,31 @@ func (s *Server) connected() bool {
 // run runs commands and returns what they printed, over the control client when
 // there is one. The error of a command that tmux refused is its own message.
 func (s *Server) run(ctx context.Context, cmds ...command) ([]string, error) {
-	blocks, err := s.runBlocks(ctx, nil, cmds...)
+	a, err := s.runBlocks(ctx, nil, cmds...)
 	if err != nil {
 		return nil, err
 	}
-	var lines []string
-	for _, b := range blocks {
-		lines = append(lines, b.lines...)
-	}
-	return lines, nil
+	return a.lines()
 }
 
 // runBlocks is run with the answer of each command apart, as far as the way
 // tells: a process prints all as one. count is for control.do.
-func (s *Server) runBlocks(ctx context.Context, count func([]block) int, cmds ...command) ([]block, error) {
+func (s *Server) runBlocks(ctx context.Context, count func([]block) int, cmds ...command) (answer, error) {
 	s.mu.Lock()
 	c := s.control
 	s.mu.Unlock()
 	if c == nil {
 		lines, err := s.exec(ctx, false, nil, cmds...)
-		return []block{{lines: lines}}, err
+		return answer{blocks: []block{{lines: lines}}, order: s.order.Add(1)}, err
 	}
 	if c.waiting() > s.opts.Timeout {
-		return nil, ErrNoAnswer // it would only wait behind the others
+		return answer{}, ErrNoAnswer // it would only wait behind the others
 	}
-	blocks, err := c.do(ctx, s.opts.Timeout, line(cmds...), count)
-	if err != nil {
-		return nil, err
+	a, err := c.do(ctx, s.opts.Timeout, line(cmds...), count)
+	if errors.Is(err, errControlEnded) {
+		err = fmt.Errorf("%w: %w", ErrNoAnswer, err)
 	}
-	for _, b := range blocks {
-		if b.failed {
-			return nil, refusal(strings.Join(b.lines, "; "))
-		}
-	}
-	return blocks, nil
+	return a, err
 }
 
 // exec runs commands in one process. start says that they may start the server.
@@ -310,7 +349,8 @@ func (s *Server) exec(ctx context.Context, start bool, stdin []byte, cmds ...com
 func refusal(message string) error {
 	message = printable(strings.ReplaceAll(message, "\n", "; "))
 	switch {
-	case strings.Contains(message, "no server running"),
+	case strings.Contains(message, "no server running"), strings.Contains(message, "server exited"),
+		strings.Contains(message, "lost server"),
 		strings.Contains(message, "error connecting to") && !strings.Contains(message, "ermission denied"):
 		return ErrNoServer
 	case strings.Contains(message, "can't find pane"), strings.Contains(message, "can't find session"),

@@ -1,7 +1,0 @@
-//go:build unix
-
-package tmux
-
-import "os"
-
-func userID() int { return os.Getuid() }
