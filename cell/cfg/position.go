@@ -294,3 +294,14 @@ func (x lineIndex) position(offset int) Position {
 	line := sort.Search(len(x.starts), func(i int) bool { return x.starts[i] > offset }) - 1
 	return Position{Line: line + 1, Col: utf8.RuneCountInString(x.text[x.starts[line]:offset]) + 1}
 }
+
+// KeyPositions finds where each key of a TOML text that parses is written, by
+// toml.Key.String; the decoder gives positions for faults of syntax alone.
+func KeyPositions(text string) map[string]Position {
+	lines := newLineIndex(text)
+	positions := map[string]Position{}
+	for key, offset := range keyOffsets(text) {
+		positions[key] = lines.position(offset)
+	}
+	return positions
+}

@@ -1,0 +1,85 @@
+package settings
+
+// Settings is config.toml: how the screen behaves. The zero value is the
+// default of everything.
+type Settings struct {
+	// What the screen looks like.
+	Screen Screen `toml:"screen"`
+	// Keys of the bindings, by the binding's name as docs/keys.md lists it:
+	// quit = ["q", "ctrl-x"]. An empty list takes the binding away. Two bindings
+	// with one key, where both are on, are an error.
+	Keys map[string][]string `toml:"keys"`
+	// Themes of your own: a table for each, token to style, such as
+	// waiting = "yellow bold". What a theme leaves out it takes from the default.
+	Themes map[string]map[string]string `toml:"themes"`
+	// How ! commands behave.
+	Shell Shell `toml:"shell"`
+	// Which agents there are and what they may see.
+	Agents Agents `toml:"agents"`
+	// The private tmux server that holds the panes.
+	Tmux Tmux `toml:"tmux"`
+}
+
+// Screen is [screen].
+type Screen struct {
+	// A built-in theme or one of [themes]; empty follows the terminal.
+	Theme string `toml:"theme"`
+	// Leave the mouse to the terminal until M is pressed.
+	NoMouse bool `toml:"no_mouse"`
+	// Draw without any character beyond ASCII, whatever the locale says.
+	ASCII bool `toml:"ascii"`
+	// Order of the list: attention, name or created.
+	Sort string `toml:"sort" values:"attention,name,created"`
+	// Grouping of the list: engine, status, directory or workspace.
+	Group string `toml:"group" values:"engine,status,directory,workspace"`
+}
+
+// Shell is [shell].
+type Shell struct {
+	// Let agents answer ! commands without !?.
+	Ask bool `toml:"ask"`
+	// Commands that ! refuses to run: a program's name, such as "shutdown", or a
+	// program with its first arguments, such as "git push".
+	Block []string `toml:"block"`
+}
+
+// Agents is [agents].
+type Agents struct {
+	// Names in the order in which they are offered and looked for; those that
+	// are left out follow.
+	Order []string `toml:"order"`
+	// Host variables that agents get besides those that each needs; a final *
+	// matches any ending.
+	Pass []string `toml:"pass"`
+	// Agents of your own, by name. One with the name of a built-in replaces it.
+	Custom map[string]Custom `toml:"custom"`
+}
+
+// Custom is [agents.custom.NAME].
+type Custom struct {
+	// Program and arguments; {session} in an argument is the slot's session ID.
+	Command []string `toml:"command"`
+	// How long Enter waits after a paste, such as "300ms".
+	Settle string `toml:"settle"`
+	// Regular expression for a row that is there when its box takes text.
+	Ready string `toml:"ready"`
+	// Regular expression for a row that is there while a turn runs.
+	Busy string `toml:"busy"`
+	// Regular expression for a row that is there while a question is open.
+	Asking string `toml:"asking"`
+}
+
+// Tmux is [tmux].
+type Tmux struct {
+	// Path of tmux; empty looks it up on PATH.
+	Program string `toml:"program"`
+	// Name of the server's socket (tmux -L); CELLMUX_TMUX_SOCKET stands over it.
+	Socket string `toml:"socket"`
+	// Keys that come back from an attached pane, as tmux names them; C-q and F12
+	// by default.
+	Detach []string `toml:"detach"`
+	// Lines of history kept of each pane; 10000 by default.
+	History int `toml:"history"`
+	// Let tmux take the mouse in an attached pane.
+	Mouse bool `toml:"mouse"`
+}
