@@ -146,6 +146,43 @@ func missing(r Ref, err error) error {
 	return err
 }
 
+// Interrupt stops a running turn and nothing else, with the agent's own keys. A
+// slot whose agent asks something is left alone: the same key would answer it.
+func (f *Fleet) Interrupt(ctx context.Context, r Ref) error {
+	return f.did("interrupt "+r.String(), f.interrupt(ctx, r))
+}
+
+func (f *Fleet) interrupt(ctx context.Context, r Ref) error {
+	_, s, err := f.cellAndSlot(ctx, r)
+	if err != nil {
+		return err
+	}
+	a, known := f.o.Agents.Lookup(s.Agent)
+	if !known {
+		return fmt.Errorf("interrupt %s: no agent is called %q", r, s.Agent)
+	}
+	list := f.o.Server.Refresh(ctx)
+	if !list.Known {
+		return fmt.Errorf("interrupt %s: tmux is %w (%s)", r, ErrUnavailable, list.Err)
+	}
+	pane, has := panesBySlot(list)[r]
+	if !has || pane.Dead {
+		return fmt.Errorf("interrupt %s: no program runs there", r)
+	}
+	// One key at a time: an agent that wants Escape twice takes a burst for one.
+	for _, key := range a.InterruptKeys() {
+		if err := f.o.Server.Keys(ctx, pane.ID, key); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// CancelWork ends long work by its ID.
+func (f *Fleet) CancelWork(_ context.Context, id string) error {
+	return f.work.cancel(id)
+}
+
 // Approval says what of a cell's project file waits for the user.
 func (f *Fleet) Approval(ctx context.Context, cell string) (Approval, error) {
 	dir, err := f.projectDir(ctx, cell)

@@ -14,6 +14,7 @@ import (
 	"cellmux/engine"
 	"cellmux/engine/agent"
 	"cellmux/engine/tmux"
+	"cellmux/shellctx/convo"
 )
 
 // DefaultWorkspace is the workspace of a cell that asks for none.
@@ -21,9 +22,11 @@ const DefaultWorkspace = "main"
 
 // Options is what a Fleet joins. What is not said to be optional is required.
 type Options struct {
-	Store    *state.DB
-	Server   Server
-	Opener   Opener
+	Store  *state.DB
+	Server Server
+	Opener Opener
+	// Shown answers what a launch would get without executing anything.
+	Shown    Opener
 	Agents   *agent.Set
 	Watcher  Watcher
 	Projects Projects
@@ -35,19 +38,16 @@ type Options struct {
 	HostUser string
 	// LookPath finds a program on the PATH that panes of host cells get.
 	LookPath func(program string) (string, error)
+	Path     string // that PATH, for completion
+	Getenv   func(string) string
 	// Offer is the directory in which cellmux was started: without a cell it is
 	// offered as one. "" offers nothing.
 	Offer string
-	// Queued counts the messages that wait for delivery, by slot; nil is none.
-	Queued func(ctx context.Context) (map[Ref]int, error)
-	// Deliver hands a slot's queued messages to its agent; nil delivers nothing.
-	Deliver func(ctx context.Context, r Ref) error
+	// Conversations hold the messages that wait for delivery; nil: none wait.
+	Conversations Outbox
 	// Outside lists the panes of the tmux server that the user stands in.
 	Outside func(ctx context.Context) []Outside
-	// Git reads a cell's state of the working tree, short; nil reads none.
-	Git func(ctx context.Context, c state.Cell) (string, error)
-	// Diff is the uncommitted work of a cell; nil has none.
-	Diff func(ctx context.Context, c state.Cell) (string, error)
+	Git     Repository // optional
 	// Woken tells that another process changed the database; it may be nil.
 	Woken <-chan struct{}
 	Now   func() time.Time // nil: time.Now
@@ -59,6 +59,7 @@ type Fleet struct {
 	o         Options
 	snapshots hub[Snapshot]
 	events    journal
+	work      works
 	wake      chan struct{}
 
 	building sync.Mutex // one build at a time: statuses' ages have one writer
@@ -127,10 +128,8 @@ func (f *Fleet) build(ctx context.Context, list tmux.List, fresh bool) (Snapshot
 		return Snapshot{}, err
 	}
 	in := listing{cells: cells, slots: slots, panes: list, taken: f.o.Now()}
-	if f.o.Queued != nil {
-		if in.queued, err = f.o.Queued(ctx); err != nil {
-			return Snapshot{}, fmt.Errorf("count queued messages: %w", err)
-		}
+	if in.queued, err = f.queued(ctx); err != nil {
+		return Snapshot{}, err
 	}
 	in.project = make(map[string]project, len(cells))
 	for _, c := range cells {
@@ -153,6 +152,7 @@ func (f *Fleet) build(ctx context.Context, list tmux.List, fresh bool) (Snapshot
 	in.git, in.notes, in.engines = copied(f.git), copied(f.notes), append([]Engine(nil), f.engines...)
 	f.mu.Unlock()
 	snap := join(in, f.ages)
+	snap.Work = f.work.list()
 	f.snapshots.publish(snap)
 	return snap, nil
 }
@@ -163,6 +163,24 @@ func copied[K comparable, V any](m map[K]V) map[K]V {
 		out[k] = v
 	}
 	return out
+}
+
+// queued counts the messages that wait for delivery, by slot.
+func (f *Fleet) queued(ctx context.Context) (map[Ref]int, error) {
+	out := map[Ref]int{}
+	if f.o.Conversations == nil {
+		return out, nil
+	}
+	open, err := f.o.Conversations.Open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, entry := range open {
+		if entry.Delivery == convo.Queued {
+			out[Ref{entry.Cell, entry.Slot}]++
+		}
+	}
+	return out, nil
 }
 
 // observed are the slots that have a pane, as the watcher wants them.

@@ -13,6 +13,7 @@ import (
 	"cellmux/cell"
 	"cellmux/engine/agent"
 	"cellmux/engine/tmux"
+	"cellmux/shellctx/convo"
 )
 
 func mkdir(t *testing.T, parent, name string) string {
@@ -365,34 +366,41 @@ func waitFor(t *testing.T, lists <-chan Snapshot, ok func(Snapshot) bool) {
 	}
 }
 
-func TestQueuedMessagesAreHandedOverByWhoeverRunsAndNeverToAQuestion(t *testing.T) {
-	delivered := make(chan Ref, 10)
-	queued := map[Ref]int{{"api", 0}: 1, {"api", 1}: 1, {"api", 2}: 1}
-	w := newWorld(t, func(o *Options) {
-		o.Queued = func(context.Context) (map[Ref]int, error) { return queued, nil }
-		o.Deliver = func(_ context.Context, r Ref) error { delivered <- r; return nil }
-	})
-	w.cellWith(t, "claude", "claude", "claude")
-	w.server.list.Panes = []tmux.Pane{{ID: "%1", Cell: "api", Slot: 0}, {ID: "%2", Cell: "api", Slot: 1}}
-	w.watcher.status["api:0"] = agent.Status{State: agent.Waiting}
-	w.watcher.status["api:1"] = agent.Status{State: agent.Idle}
+func TestEndOfATurnIsToldToConversationsAndAQuestionIsNot(t *testing.T) {
+	out := &outbox{told: make(chan string, 10), open: []convo.Entry{{Cell: "api", Slot: 0, Delivery: convo.Queued}, {Cell: "api", Slot: 0, Delivery: convo.Unconfirmed}}}
+	w := newWorld(t, func(o *Options) { o.Conversations = out })
+	ref, err := w.Open(t.Context(), w.cellWith(t), "claude")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := w.slot(t, ref); s.Queued != 1 {
+		t.Errorf("%d queued, want 1", s.Queued)
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() { defer close(ended); w.Run(ctx) }()
-	if got := <-delivered; got != (Ref{"api", 1}) {
-		t.Errorf("delivered to %v", got)
-	}
-	w.watcher.set("api:0", agent.Status{State: agent.Idle})
-	for got := range delivered {
-		if got == (Ref{"api", 0}) {
-			break
-		}
-		if got == (Ref{"api", 2}) {
-			t.Fatal("delivered to a slot without a pane")
+	lists := w.Watch(ctx)
+	for _, step := range []struct {
+		state agent.State
+		want  Status
+		told  string
+	}{
+		{agent.Working, Running, "ready"}, {agent.Waiting, Waiting, ""}, {agent.Working, Running, "ready"},
+		{agent.Unknown, Unknown, ""}, {agent.Idle, Idle, "answered ready"},
+	} {
+		w.watcher.set(ref.String(), agent.Status{State: step.state})
+		waitFor(t, lists, func(s Snapshot) bool { return s.Cells[0].Slots[0].Status == step.want })
+		for _, want := range strings.Fields(step.told) {
+			if got := <-out.told; got != want {
+				t.Errorf("%v: told %q, want %q", step.state, got, want)
+			}
 		}
 	}
 	cancel()
 	<-ended
+	if len(out.told) != 0 {
+		t.Errorf("told %q besides", <-out.told)
+	}
 }
 
 func TestDatabaseThatGivesNoAnswerLeavesTheLastListWithAReason(t *testing.T) {

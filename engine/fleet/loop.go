@@ -2,20 +2,15 @@ package fleet
 
 import (
 	"context"
-	"sync"
-	"time"
+
+	"cellmux/shellctx/convo"
 )
 
-// Run keeps the list current and hands queued messages over, until ctx ends.
-// It returns after everything that it started has ended.
+// Run keeps the list current until ctx ends, and tells conversations when an
+// agent's turn has ended or its box may take text again.
 func (f *Fleet) Run(ctx context.Context) {
-	var all sync.WaitGroup
-	defer all.Wait()
-	if f.o.Deliver != nil {
-		snapshots := f.snapshots.watch(ctx)
-		all.Go(func() { f.handOver(ctx, snapshots) })
-	}
 	f.poke()
+	before := map[Ref]Status{}
 	for {
 		select {
 		case <-ctx.Done():
@@ -25,9 +20,14 @@ func (f *Fleet) Run(ctx context.Context) {
 		case <-f.o.Woken:
 		case <-f.wake:
 		}
-		if _, err := f.build(ctx, f.o.Server.List(), false); err != nil && ctx.Err() == nil {
-			f.complain(err)
+		snap, err := f.build(ctx, f.o.Server.List(), false)
+		if err != nil {
+			if ctx.Err() == nil {
+				f.complain(err)
+			}
+			continue
 		}
+		before = f.turns(ctx, before, snap)
 	}
 }
 
@@ -40,49 +40,34 @@ func (f *Fleet) complain(err error) {
 	}
 }
 
-// deliveryDeadline bounds one attempt to hand messages over: settle time, Enter
-// and the look for proof.
-const deliveryDeadline = time.Minute
-
-// handOver tries to deliver what is queued whenever the list changes. Several
-// slots are served at once, each by one attempt at a time; an attempt that the
-// agent could not take is repeated after the next change.
-func (f *Fleet) handOver(ctx context.Context, snapshots <-chan Snapshot) {
-	var attempts sync.WaitGroup
-	defer attempts.Wait()
-	var mu sync.Mutex
-	busy := map[Ref]bool{}
-	for snap := range snapshots {
-		for _, ref := range deliverable(snap) {
-			mu.Lock()
-			taken := busy[ref]
-			busy[ref] = true
-			mu.Unlock()
-			if taken {
-				continue
-			}
-			attempts.Go(func() {
-				defer func() { mu.Lock(); delete(busy, ref); mu.Unlock() }()
-				attempt, cancel := context.WithTimeout(ctx, deliveryDeadline)
-				defer cancel()
-				if err := f.o.Deliver(attempt, ref); err != nil && ctx.Err() == nil {
-					f.o.Log.Warn("delivery failed", "slot", ref.String(), "error", err.Error())
-				}
-			})
-		}
-	}
-}
-
-// deliverable are the slots with a queue whose agent may take a message now. An
-// agent that asks something is never among them: the Enter would answer it.
-func deliverable(snap Snapshot) []Ref {
-	var out []Ref
+// turns tells what the change from one list to the next means for
+// conversations, and returns the statuses to compare the next list with. An
+// unknown status in between hides no turn's end.
+func (f *Fleet) turns(ctx context.Context, before map[Ref]Status, snap Snapshot) map[Ref]Status {
+	now := make(map[Ref]Status, len(before))
 	for _, c := range snap.Cells {
 		for _, s := range c.Slots {
-			if s.Queued > 0 && (s.Status == Idle || s.Status == Running || s.Status == Failed) {
-				out = append(out, s.Ref)
+			was := before[s.Ref]
+			now[s.Ref] = s.Status
+			if s.Status == Unknown {
+				now[s.Ref] = was
+				continue
+			}
+			if s.Status == was || f.o.Conversations == nil {
+				continue
+			}
+			target := convo.Target{Session: s.SessionID, Cell: s.Ref.Cell, Slot: s.Ref.Slot, Agent: s.Agent}
+			ended := was == Running && (s.Status == Idle || s.Status == Failed)
+			if ended {
+				f.turnEnded(c.Name)
+				if err := f.o.Conversations.Answered(ctx, target); err != nil && ctx.Err() == nil {
+					f.o.Log.Warn("the end of a turn was not noted", "slot", s.Ref.String(), "error", err.Error())
+				}
+			}
+			if s.Queued > 0 && s.Status.Live() && s.Status != Waiting {
+				f.o.Conversations.Ready(target)
 			}
 		}
 	}
-	return out
+	return now
 }

@@ -165,9 +165,12 @@ func (f *Fleet) start(ctx context.Context, c state.Cell, s state.Slot, program s
 	if problem := f.lookAt(ctx, c).problem; problem != "" {
 		return errors.New(problem)
 	}
-	opened, err := f.o.Opener.Open(ctx, engine.OpenRequest{
+	working, progress, done := f.work.begin(ctx, c.Name, "making "+c.Name+" ready", f.o.Now(), f.poke)
+	opened, err := f.o.Opener.Open(working, engine.OpenRequest{
 		Cell: f.engineCell(ctx, c), Slot: s.Number, Agent: s.Agent, BoundID: s.AgentSession, Program: program,
+		Progress: progress,
 	})
+	done()
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,8 @@ import (
 	"cellmux/engine"
 	"cellmux/engine/agent"
 	"cellmux/engine/tmux"
+	"cellmux/shellctx/convo"
+	"cellmux/shellctx/protocol"
 )
 
 // The ports below are what the fleet asks of the packages that it joins. They
@@ -22,6 +24,8 @@ type Server interface {
 	Refresh(ctx context.Context) tmux.List
 	// Changes receives after the list changed; it holds one.
 	Changes() <-chan struct{}
+	// Keys presses keys as tmux names them.
+	Keys(ctx context.Context, pane string, keys ...string) error
 	// Kill ends a pane with its program. A pane that is gone is no error.
 	Kill(ctx context.Context, pane string) error
 }
@@ -42,6 +46,16 @@ type Watcher interface {
 	Status(key string) agent.Status
 	// Changes tells that the status of some slot has changed; it holds one.
 	Changes() <-chan struct{}
+}
+
+// Outbox is what the fleet asks of conversations (convo.Service).
+type Outbox interface {
+	// Open returns the messages whose fate is open, of all conversations.
+	Open(ctx context.Context) ([]convo.Entry, error)
+	// Ready tells that an agent can perhaps take what is queued for it.
+	Ready(t convo.Target)
+	// Answered tells that an agent's turn has ended.
+	Answered(ctx context.Context, t convo.Target, answers ...protocol.ChatMessage) error
 }
 
 // Projects reads the devcell.toml files of a cell; it never executes anything.

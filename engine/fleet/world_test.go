@@ -15,6 +15,8 @@ import (
 	"cellmux/engine/agent"
 	"cellmux/engine/host"
 	"cellmux/engine/tmux"
+	"cellmux/shellctx/convo"
+	"cellmux/shellctx/protocol"
 )
 
 // world is a fleet on a real database, with a terminal server and agents that
@@ -51,7 +53,8 @@ func newWorld(t *testing.T, change ...func(*Options)) *world {
 	}
 	w.opener = &opener{server: w.server}
 	o := Options{
-		Store: db, Server: w.server, Opener: w.opener, Watcher: w.watcher, Projects: w.files,
+		Store: db, Server: w.server, Opener: w.opener, Shown: w.opener, Watcher: w.watcher, Projects: w.files,
+		Getenv:     func(string) string { return "" },
 		Agents:     agent.New(agent.Options{}),
 		Engines:    []engine.Engine{host.New(host.Options{Home: dir, Hostname: "box"})},
 		Workspaces: filepath.Join(dir, ".devcell"), Home: dir, HostUser: "ada",
@@ -108,6 +111,7 @@ type server struct {
 	list    tmux.List
 	next    int
 	killed  []string
+	pressed []string
 	changes chan struct{}
 	killErr error
 }
@@ -149,6 +153,13 @@ func (s *server) Open(_ context.Context, p engine.PaneSpec) (string, error) {
 	id := fmt.Sprintf("%%%d", s.next)
 	s.list.Panes = append(s.list.Panes, tmux.Pane{ID: id, Cell: p.Cell, Slot: p.Slot, Agent: p.Agent})
 	return id, nil
+}
+
+func (s *server) Keys(_ context.Context, pane string, keys ...string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pressed = append(s.pressed, keys...)
+	return nil
 }
 
 func (s *server) Kill(_ context.Context, pane string) error {
@@ -235,3 +246,16 @@ func (p *projects) Approve(_ context.Context, dir, hash string) error {
 	return nil
 }
 func (p *projects) Revoke(context.Context, string) error { return nil }
+
+// outbox are conversations that note what they are told.
+type outbox struct {
+	open []convo.Entry
+	told chan string
+}
+
+func (o *outbox) Open(context.Context) ([]convo.Entry, error) { return o.open, nil }
+func (o *outbox) Ready(convo.Target)                          { o.told <- "ready" }
+func (o *outbox) Answered(context.Context, convo.Target, ...protocol.ChatMessage) error {
+	o.told <- "answered"
+	return nil
+}

@@ -1,0 +1,135 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"cellmux/cell/cfg"
+)
+
+// ProjectFiles reads the devcell.toml files: the user's own and each project's.
+// It executes nothing and gives a project's file no effect that the user has
+// not approved. It is safe for concurrent use.
+type ProjectFiles struct {
+	Global    string // path of the user's own file
+	Home      string
+	Getenv    func(string) string
+	Approvals *cfg.ApprovalStore
+
+	mu     sync.Mutex
+	loaded map[string]loadedProject
+}
+
+// loadedProject remembers an answer for a moment: one list asks for the same
+// directory several times.
+type loadedProject struct {
+	effective *cfg.Effective
+	err       error
+	at        time.Time
+}
+
+const loadedFor = time.Second
+
+var _ Projects = (*ProjectFiles)(nil)
+
+func (p *ProjectFiles) load(dir string) (*cfg.Effective, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if known, has := p.loaded[dir]; has && time.Since(known.at) < loadedFor {
+		return known.effective, known.err
+	}
+	effective, err := cfg.Load(cfg.Sources{
+		GlobalFile: p.Global, ProjectDir: dir, Home: p.Home, Getenv: p.Getenv, Approvals: p.Approvals,
+	})
+	if p.loaded == nil {
+		p.loaded = map[string]loadedProject{}
+	}
+	p.loaded[dir] = loadedProject{effective, err, time.Now()}
+	return effective, err
+}
+
+func (p *ProjectFiles) forget(dir string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.loaded, dir)
+}
+
+// Load implements Projects. A bad file gives the defaults and the problem.
+func (p *ProjectFiles) Load(_ context.Context, dir string) (config cfg.CellConfig, problem, approval string) {
+	effective, err := p.load(dir)
+	if err != nil {
+		return cfg.CellConfig{}, strings.ReplaceAll(err.Error(), "\n", "; "), ""
+	}
+	if effective.Pending != nil && len(effective.Pending.Waiting) > 0 {
+		approval = effective.Pending.Summary()
+	}
+	return effective.Config(), "", approval
+}
+
+// Check loads the files anew and returns every fault of them.
+func (p *ProjectFiles) Check(dir string) error {
+	p.forget(dir)
+	_, err := p.load(dir)
+	return err
+}
+
+// Approval implements Projects.
+func (p *ProjectFiles) Approval(_ context.Context, cell, dir string) (Approval, error) {
+	p.forget(dir)
+	effective, err := p.load(dir)
+	if err != nil {
+		return Approval{}, err
+	}
+	out := Approval{Cell: cell, File: effective.ProjectFile}
+	if effective.Pending == nil {
+		return out, nil
+	}
+	out.File, out.Hash = effective.Pending.Path, effective.Pending.Hash
+	for _, w := range effective.Pending.Waiting {
+		line := w.Key + " = " + w.Text
+		if w.Acts != "" {
+			line += "  (" + w.Acts + ")"
+		}
+		out.Acts = append(out.Acts, line)
+	}
+	return out, nil
+}
+
+// ErrChanged says that a file is not the one that was shown.
+var ErrChanged = errors.New("the file has changed since it was shown; look at it again")
+
+// Approve implements Projects: it approves the content with that hash, and
+// refuses when the file holds another by now.
+func (p *ProjectFiles) Approve(_ context.Context, dir, hash string) error {
+	p.forget(dir)
+	effective, err := p.load(dir)
+	if err != nil {
+		return err
+	}
+	if effective.Pending == nil {
+		return nil // it is approved, or there is none
+	}
+	if effective.Pending.Hash != hash {
+		return fmt.Errorf("approve %s: %w", effective.Pending.Path, ErrChanged)
+	}
+	defer p.forget(dir)
+	return p.Approvals.Approve(effective.Pending.Path, hash)
+}
+
+// Revoke implements Projects.
+func (p *ProjectFiles) Revoke(_ context.Context, dir string) error {
+	p.forget(dir)
+	effective, err := p.load(dir)
+	if err != nil {
+		return err
+	}
+	if effective.ProjectFile == "" {
+		return fmt.Errorf("%s has no project file: %w", dir, ErrNotFound)
+	}
+	defer p.forget(dir)
+	return p.Approvals.Revoke(effective.ProjectFile)
+}

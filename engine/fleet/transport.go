@@ -1,0 +1,227 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+
+	"cellmux/engine/agent"
+	"cellmux/engine/tmux"
+	"cellmux/shellctx/convo"
+)
+
+// Terminal is the part of the terminal server that types (engine/tmux).
+type Terminal interface {
+	Refresh(ctx context.Context) tmux.List
+	Capture(ctx context.Context, pane string, offset int) (tmux.Screen, error)
+	Paste(ctx context.Context, pane, text string) error
+	Keys(ctx context.Context, pane string, keys ...string) error
+}
+
+// Transport hands text to a live agent pane: tmux pastes, the agent's
+// declaration says when and how. It is a convo.PaneTransport, safe for
+// concurrent use.
+type Transport struct {
+	terminal Terminal
+	agents   *agent.Set
+	watcher  Watcher
+
+	mu   sync.Mutex
+	seen map[string]bool // by slot: the text was seen in the box before Enter
+}
+
+var _ convo.PaneTransport = (*Transport)(nil)
+
+// NewTransport returns a transport.
+func NewTransport(terminal Terminal, agents *agent.Set, watcher Watcher) *Transport {
+	return &Transport{terminal: terminal, agents: agents, watcher: watcher}
+}
+
+// State says what the slot's pane can take now. It asks tmux, the screen and
+// the agent's own sources anew: what was known a second ago may be a question
+// by now, and an Enter would answer it.
+func (t *Transport) State(ctx context.Context, target convo.Target) (convo.PaneState, error) {
+	a, known := t.agents.Lookup(target.Agent)
+	if !known || !a.TakesMessages() {
+		return convo.PaneState{Live: true, Reason: fmt.Sprintf("%s takes no messages", target.Agent)}, nil
+	}
+	list := t.terminal.Refresh(ctx)
+	if !list.Known {
+		return convo.PaneState{Unknown: true, Reason: list.Err}, nil
+	}
+	pane, has := panesBySlot(list)[Ref{target.Cell, target.Slot}]
+	if !has || pane.Dead {
+		return convo.PaneState{}, nil
+	}
+	box, err := t.look(ctx, target, pane)
+	if err != nil {
+		return convo.PaneState{Live: true, Unknown: true, Reason: err.Error()}, nil
+	}
+	return convo.PaneState{
+		Live: true, Ready: box.Ready, Busy: box.Busy, Asking: box.Asking, Draft: box.Draft != "",
+		Reason: box.Reason, Unknown: !box.Known,
+	}, nil
+}
+
+func (t *Transport) look(ctx context.Context, target convo.Target, pane tmux.Pane) (agent.Box, error) {
+	a, known := t.agents.Lookup(target.Agent)
+	if !known {
+		return agent.Box{}, fmt.Errorf("no agent is called %q", target.Agent)
+	}
+	screen, err := t.terminal.Capture(ctx, pane.ID, 0)
+	if err != nil {
+		return agent.Box{}, err
+	}
+	t.watcher.Read(ctx)
+	return a.Box(agent.Look{Rows: screen.Rows, Title: pane.Title}, t.watcher.Status(keyOf(target))), nil
+}
+
+func keyOf(target convo.Target) string { return Ref{target.Cell, target.Slot}.String() }
+
+// Paste puts text into the agent's box as one bracketed paste.
+func (t *Transport) Paste(ctx context.Context, target convo.Target, text string) error {
+	pane, err := t.pane(ctx, target)
+	if err != nil {
+		return err
+	}
+	return refused(t.terminal.Paste(ctx, pane.ID, text))
+}
+
+// Enter submits what is in the box, after the agent's settle time.
+func (t *Transport) Enter(ctx context.Context, target convo.Target) error {
+	if a, known := t.agents.Lookup(target.Agent); known {
+		timer := time.NewTimer(a.Settle())
+		defer timer.Stop()
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-timer.C:
+		}
+	}
+	pane, err := t.pane(ctx, target)
+	if err != nil {
+		return err
+	}
+	box, err := t.look(ctx, target, pane)
+	t.mu.Lock()
+	if t.seen == nil {
+		t.seen = map[string]bool{}
+	}
+	t.seen[keyOf(target)] = err == nil && box.Draft != ""
+	t.mu.Unlock()
+	return refused(t.terminal.Keys(ctx, pane.ID, "Enter"))
+}
+
+// pane finds the live pane of a slot by its tags.
+func (t *Transport) pane(ctx context.Context, target convo.Target) (tmux.Pane, error) {
+	list := t.terminal.Refresh(ctx)
+	if !list.Known {
+		return tmux.Pane{}, fmt.Errorf("%w: %s", convo.ErrRefused, list.Err)
+	}
+	pane, has := panesBySlot(list)[Ref{target.Cell, target.Slot}]
+	if !has || pane.Dead {
+		return tmux.Pane{}, fmt.Errorf("%w: no program runs in %s", convo.ErrRefused, keyOf(target))
+	}
+	return pane, nil
+}
+
+// refused marks the errors with which tmux proves that nothing was typed.
+func refused(err error) error {
+	if errors.Is(err, tmux.ErrDead) || errors.Is(err, tmux.ErrGone) || errors.Is(err, tmux.ErrNoServer) {
+		return fmt.Errorf("%w: %w", convo.ErrRefused, err)
+	}
+	return err
+}
+
+const (
+	proofInterval = 150 * time.Millisecond
+	// clockSlack is how much earlier than ours the clock of a file's time may be.
+	clockSlack = 50 * time.Millisecond
+)
+
+// errNoProof says that the agent gave no sign either way.
+var errNoProof = errors.New("the agent gave no sign of it")
+
+// Submitted looks for proof that text became a turn, until ctx ends: the agent's
+// own word that a turn with it began. Of an agent that says nothing of turns, a
+// box that held the text before Enter and is empty and ready after it. A box
+// that still holds it proves the contrary.
+func (t *Transport) Submitted(ctx context.Context, target convo.Target, text string, since time.Time) (bool, error) {
+	t.mu.Lock()
+	seen := t.seen[keyOf(target)]
+	t.mu.Unlock()
+	tick := time.NewTicker(proofInterval)
+	defer tick.Stop()
+	var last agent.Box
+	gone := time.Time{}
+	for {
+		pane, err := t.pane(ctx, target)
+		if err == nil {
+			last, err = t.look(ctx, target, pane)
+		}
+		status := t.watcher.Status(keyOf(target))
+		if began(status, text, since) {
+			return true, nil
+		}
+		switch left := err == nil && last.Known && last.Ready && last.Draft == ""; {
+		case !left || !seen || !status.TurnBegan.IsZero():
+			gone = time.Time{}
+		case gone.IsZero():
+			gone = time.Now()
+		case time.Since(gone) > wordPatience:
+			return true, nil
+		}
+		select {
+		case <-ctx.Done():
+			if err == nil && last.Known && last.Draft != "" {
+				return false, nil
+			}
+			return false, errNoProof
+		case <-tick.C:
+		}
+	}
+}
+
+// wordPatience is how long an agent that could tell of a turn is waited for,
+// after its box has become empty.
+const wordPatience = time.Second
+
+// began tells whether an agent's word proves that text became a turn since
+// then. Agents wrap a paste and cut what they report, so that content is
+// compared, not equality.
+func began(status agent.Status, text string, since time.Time) bool {
+	if status.TurnBegan.IsZero() || status.TurnBegan.Before(since.Add(-clockSlack)) {
+		return false
+	}
+	return status.Prompt == "" || strings.Contains(letters(status.Prompt), start(letters(text), 60))
+}
+
+// letters keeps the letters and digits of a text: blanks, quotes and folding are
+// the agent's.
+func letters(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsLetter(r) || unicode.IsDigit(r) {
+			return r
+		}
+		return -1
+	}, text)
+}
+
+func start(text string, runes int) string {
+	for i := range text {
+		if runes--; runes < 0 {
+			return text[:i]
+		}
+	}
+	return text
+}
+
+// SteersOnEnter says whether the agent takes a message while a turn runs.
+func (t *Transport) SteersOnEnter(target convo.Target) bool {
+	a, known := t.agents.Lookup(target.Agent)
+	return known && a.SteersOnEnter()
+}
