@@ -1,4 +1,100 @@
 // Command cellmux is a full-screen workspace manager for coding agents.
 package main
 
-func main() {}
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"os/user"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/term"
+
+	"cellmux/cell/cfg"
+	"cellmux/engine"
+	"cellmux/tui/cli"
+	"cellmux/tui/settings"
+)
+
+// version is set by the linker.
+var version = "development"
+
+func main() { os.Exit(start()) }
+
+// start reads what there is of the process, and hands over to the command line:
+// nothing is opened before a command asks for it.
+func start() int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	w := wiring{environ: os.Environ()}
+	w.home = w.getenv("HOME")
+	if w.home == "" {
+		fmt.Fprintln(os.Stderr, "cellmux: HOME is not set: there is nowhere to keep anything")
+		return cli.ExitFailed
+	}
+	w.user = userName(w.getenv)
+	w.paths = cli.PathsFrom(w.getenv, w.home, os.TempDir(), strconv.Itoa(os.Getuid()))
+	w.dir, _ = os.Getwd() // "" when it is gone: commands say so
+
+	return cli.Main(ctx, cli.Options{
+		Args:          os.Args[1:],
+		Stdin:         os.Stdin,
+		Stdout:        os.Stdout,
+		Stderr:        os.Stderr,
+		Terminal:      term.IsTerminal(int(os.Stdin.Fd())) && term.IsTerminal(int(os.Stdout.Fd())),
+		Dir:           w.dir,
+		Getenv:        w.getenv,
+		Version:       version,
+		Paths:         w.paths,
+		Open:          w.openForCommands,
+		Screen:        w.screen,
+		Handoff:       handOff(w.getenv),
+		CheckSettings: func() error { _, err := settings.Load(w.paths.Settings); return err },
+		CheckCell:     w.checkCell,
+	})
+}
+
+func handOff(getenv func(string) string) func(file string) error {
+	return func(file string) error {
+		err := engine.RunHandoff(file, getenv)
+		return cli.Exit(err.Code, err)
+	}
+}
+
+func (w wiring) checkCell(dir string) error {
+	_, err := cfg.Load(cfg.Sources{GlobalFile: w.paths.GlobalCell, ProjectDir: dir, Home: w.home, Getenv: w.getenv})
+	return err
+}
+
+// getenv is os.Getenv over the environment that everything else is given.
+func (w wiring) getenv(name string) string {
+	value := ""
+	for _, pair := range w.environ {
+		if v, found := strings.CutPrefix(pair, name+"="); found {
+			value = v
+		}
+	}
+	return value
+}
+
+func userName(getenv func(string) string) string {
+	if u, err := user.Current(); err == nil {
+		return u.Username
+	}
+	return getenv("USER")
+}
+
+// join reports every error of a list of ends.
+func join(ends ...func() error) func() error {
+	return func() error {
+		var all []error
+		for _, end := range ends {
+			all = append(all, end())
+		}
+		return errors.Join(all...)
+	}
+}

@@ -59,7 +59,7 @@ type Options struct {
 	// command that needs it; what it returns is closed at the end.
 	Open func(ctx context.Context) (*App, error)
 	// Screen runs the full-screen program until the user quits.
-	Screen func(ctx context.Context, app *App) error
+	Screen func(ctx context.Context) error
 	// Handoff becomes the program that the launch file names; it returns only
 	// when that failed.
 	Handoff func(file string) error
@@ -124,6 +124,9 @@ func (e exit) Error() string {
 
 func (e exit) Unwrap() error { return e.err }
 
+// Exit is an error that ends cellmux with a code of its own.
+func Exit(code int, err error) error { return exit{code: code, err: err} }
+
 func usagef(format string, args ...any) error {
 	return exit{code: ExitUsage, err: fmt.Errorf(format, args...)}
 }
@@ -157,7 +160,12 @@ type commands struct {
 
 // app opens the application on first use.
 func (c *commands) app(ctx context.Context) (*App, error) {
-	c.once.Do(func() { c.opened, c.openErr = c.Open(ctx) })
+	c.once.Do(func() {
+		c.opened, c.openErr = c.Open(ctx)
+		if c.opened != nil && c.opened.Notice != "" {
+			c.say("%s", c.opened.Notice)
+		}
+	})
 	return c.opened, c.openErr
 }
 
@@ -198,11 +206,7 @@ has one slot, and a directory or nothing at all means the cell of that directory
 			if !c.Terminal {
 				return usagef("the screen needs a terminal on standard input and output; for scripts use a command, such as cellmux ls --json")
 			}
-			app, err := c.app(cmd.Context())
-			if err != nil {
-				return err
-			}
-			return c.Screen(cmd.Context(), app)
+			return c.Screen(cmd.Context())
 		},
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return exit{code: ExitUsage, err: err} })

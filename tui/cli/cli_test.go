@@ -178,10 +178,10 @@ func TestStopAndRmOfWhatWorksNeedForce(t *testing.T) {
 
 func TestRunPassesOutputAndExitCodeOn(t *testing.T) {
 	w := &world{snap: apiCell("/src/api", fleet.Slot{}),
-		chunks: []run.Chunk{{Text: "one\n"}, {Skipped: 9, Text: "two\n"}},
+		chunks: []run.Chunk{{Text: "one\n10%"}, {Text: "20%", Rewind: true}, {Text: "30%\n", Rewind: true}, {Skipped: 9, Text: "two\n"}, {Text: "end"}},
 		ended:  run.Execution{ID: "x", Cell: "api", State: run.Exited, Record: shellctx.Record{Command: "make", ExitCode: 7}}}
 	got := call(t, w, nil, "run", "api:0", "make | tail")
-	if got.code != 7 || got.stdout != "one\n… 9 bytes not shown …\ntwo\n" || w.asked[0] != `run api:0 "make | tail" context host=false` {
+	if got.code != 7 || got.stdout != "one\n30%\n… 9 bytes not shown …\ntwo\nend" || w.asked[0] != `run api:0 "make | tail" context host=false` {
 		t.Errorf("%+v, %q", got, w.asked)
 	}
 	w.asked = nil

@@ -78,6 +78,11 @@ never ran. Standard input of the command is empty.`,
 			if ended.Leftover > 0 {
 				c.say("%d background %s still running; cellmux jobs lists them.", ended.Leftover, plural(ended.Leftover, "process", "processes"))
 			}
+			if mode == run.Ask {
+				if err := app.Conversation.Deliver(ctx, ref); err != nil {
+					c.say("cellmux: the agent was not asked yet: %v", err)
+				}
+			}
 			if asJSON {
 				if err := c.printJSON(toExecutionJSON(ended)); err != nil {
 					return err
@@ -121,13 +126,25 @@ func (c *commands) shellTarget(snap fleet.Snapshot, text string) (fleet.Ref, err
 func follow(ctx context.Context, handle run.Handle, to io.Writer) (run.Execution, error) {
 	stop := context.AfterFunc(ctx, handle.Cancel)
 	defer stop()
+	// The unfinished last line may come again, longer or replaced (a progress
+	// bar): it is held back until it is whole.
+	unfinished := ""
 	for chunk := range handle.Chunks() {
 		if chunk.Skipped > 0 {
-			fmt.Fprintf(to, "… %d bytes not shown …\n", chunk.Skipped)
+			unfinished += fmt.Sprintf("… %d bytes not shown …\n", chunk.Skipped)
 		}
-		if _, err := io.WriteString(to, chunk.Text); err != nil {
+		if chunk.Rewind {
+			unfinished = ""
+		}
+		text := unfinished + chunk.Text
+		end := strings.LastIndexByte(text, '\n') + 1
+		unfinished = text[end:]
+		if _, err := io.WriteString(to, text[:end]); err != nil {
 			handle.Cancel() // nobody reads: as a pipe that broke
 		}
+	}
+	if _, err := io.WriteString(to, unfinished); err != nil {
+		handle.Cancel()
 	}
 	// The record outlives the caller's patience: it is part of a conversation.
 	wait, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordPatience)

@@ -1,0 +1,210 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"cellmux/cell"
+	"cellmux/cell/cfg"
+	"cellmux/cell/proc"
+	"cellmux/cell/state"
+	"cellmux/engine"
+	"cellmux/engine/agent"
+	"cellmux/engine/fleet"
+	"cellmux/engine/host"
+	"cellmux/engine/tmux"
+	"cellmux/shellctx/convo"
+	"cellmux/shellctx/run"
+	"cellmux/tui/cli"
+	"cellmux/tui/settings"
+)
+
+// wiring is what this process was given.
+type wiring struct {
+	environ []string
+	home    string
+	user    string
+	dir     string
+	paths   cli.Paths
+}
+
+// application is every part, joined.
+type application struct {
+	settings      settings.Settings
+	server        *tmux.Server
+	watcher       *agent.Watcher
+	conversations *convo.Service
+	fleet         *fleet.Fleet
+	panes         *fleet.Panes
+	shell         *fleet.Shell
+	conversation  *fleet.Conversation
+	log           *slog.Logger
+	notice        string // what happened to the last run, for the user
+	close         func() error
+}
+
+// closePatience bounds how long commands that still run may take to end.
+const closePatience = 10 * time.Second
+
+// open opens the database and joins the packages. Nothing runs yet.
+func (w wiring) open(ctx context.Context) (*application, error) {
+	chosen, err := settings.Load(w.paths.Settings)
+	if err != nil {
+		return nil, err
+	}
+	log, logFile, err := cli.OpenLog(w.paths.Log)
+	if err != nil {
+		return nil, err
+	}
+	db, report, err := w.database(ctx)
+	if err != nil {
+		return nil, err
+	}
+	runtime, err := engine.RuntimeDir(w.getenv)
+	if err != nil {
+		return nil, err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find the cellmux program: %w", err)
+	}
+	hostname, _ := os.Hostname() // "" is said as such
+
+	runner := proc.New()
+	server := tmux.New(tmux.Options{
+		Runner: runner, Program: chosen.Tmux.Program, Socket: w.socket(chosen), RuntimeDir: runtime, Env: w.environ,
+		Prefs: tmux.Prefs{DetachKeys: chosen.Tmux.Detach, HistoryLimit: chosen.Tmux.History, Mouse: chosen.Tmux.Mouse},
+		Log:   log,
+	})
+	agents := agent.New(agent.Options{Custom: customAgents(chosen.Agents), Runner: runner, Environ: w.environ})
+	watcher := agents.Watch(agent.WatchOptions{Capture: func(ctx context.Context, pane string) ([]string, error) {
+		screen, err := server.Capture(ctx, pane, 0)
+		return screen.Rows, err
+	}})
+	engines := []engine.Engine{host.New(host.Options{Home: w.home, Hostname: hostname})}
+	files := &fleet.ProjectFiles{
+		Global: w.paths.GlobalCell, Home: w.home, Getenv: w.getenv,
+		Approvals: cfg.NewApprovalStore(filepath.Join(w.paths.State, "approvals")),
+	}
+	opener := engine.OpenerOptions{
+		Engines: engines, Panes: server, Self: self, RuntimeDir: runtime, Environ: w.environ,
+		Agent: func(name string) (engine.Agent, bool) { return agents.Lookup(name) },
+		Pass:  chosen.Agents.Pass, Home: w.home, HostUser: w.user,
+		GitConfig: func(ctx context.Context, dir string) func(string) string {
+			return cell.GitConfigIn(ctx, runner, dir, w.environ)
+		},
+		Configs: files.Configs(runner, w.environ),
+	}
+	shown := opener
+	shown.Configs = files.Shown(w.environ)
+	panes := fleet.NewPanes(server)
+	conversations := convo.New(convo.Options{
+		DB: db.SQL(), Path: db.Path(), LockDir: filepath.Join(w.paths.State, "locks"),
+		Pane: fleet.NewTransport(server, agents, watcher), Log: log,
+	})
+	f := fleet.New(fleet.Options{
+		Store: db, Server: server, Opener: engine.NewOpener(opener), Shown: engine.NewOpener(shown),
+		Agents: agents, Watcher: watcher, Projects: files, Engines: engines,
+		Workspaces: w.paths.Workspaces, Home: w.home, HostUser: w.user, Offer: w.dir,
+		LookPath:      func(program string) (string, error) { return proc.LookPath(program, w.environ) },
+		Path:          w.getenv("PATH"),
+		Getenv:        w.getenv,
+		Conversations: conversations,
+		Outside:       panes.Outside,
+		Log:           log,
+	})
+	conversation := fleet.NewConversation(f, conversations)
+	shellEnv := &fleet.ShellEnv{Opener: engine.NewOpener(opener)}
+	executions := run.New(run.Options{
+		DB: db.SQL(), Runner: runner, SpillDir: filepath.Join(w.paths.State, "output"),
+		Engines: func(kind engine.Kind) (engine.Engine, error) {
+			for _, e := range engines {
+				if e.Kind() == kind {
+					return e, nil
+				}
+			}
+			return nil, fmt.Errorf("engine %q is not available in this cellmux", kind)
+		},
+		Env: shellEnv.Env, Secrets: shellEnv.Secrets, OnRecord: conversation.Record,
+		Blocks: fleet.Blocks(chosen.Shell.Block), Log: log,
+	})
+	a := &application{
+		settings: chosen, server: server, watcher: watcher, conversations: conversations, fleet: f, panes: panes,
+		shell: fleet.NewShell(f, executions), conversation: conversation, log: log,
+	}
+	if report.SetAside != "" {
+		a.notice = fmt.Sprintf("The database was damaged (%s); it lies in %s and a new one was begun.", report.Reason, report.SetAside)
+	}
+	a.close = join(func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), closePatience)
+		defer cancel()
+		return executions.Close(ctx)
+	}, db.Close, logFile.Close)
+	return a, nil
+}
+
+// database opens the one database, with the tables of every part.
+func (w wiring) database(ctx context.Context) (*state.DB, state.Report, error) {
+	db, report, err := state.Open(ctx, w.paths.Database)
+	if err != nil {
+		return nil, report, err
+	}
+	for component, steps := range map[string][]string{"run": run.Migrations(), "convo": convo.Migrations()} {
+		if err := db.Migrate(ctx, component, steps); err != nil {
+			_ = db.Close()
+			return nil, report, err
+		}
+	}
+	return db, report, nil
+}
+
+// socket is the tmux server's: the environment stands over the settings.
+func (w wiring) socket(chosen settings.Settings) string {
+	if w.getenv(cli.SocketVariable) == "" && chosen.Tmux.Socket != "" {
+		return chosen.Tmux.Socket
+	}
+	return w.paths.TmuxSocket
+}
+
+func customAgents(chosen settings.Agents) []agent.Custom {
+	var out []agent.Custom
+	for name, c := range chosen.Custom {
+		settle, _ := time.ParseDuration(c.Settle) // checked when it was loaded
+		out = append(out, agent.Custom{
+			Name: name, Command: c.Command, Settle: settle,
+			Screen: agent.ScreenRule{Ready: c.Ready, Busy: c.Busy, Asking: c.Asking},
+		})
+	}
+	return out
+}
+
+// run keeps everything current until ctx ends.
+func (a *application) run(ctx context.Context) {
+	var all sync.WaitGroup
+	defer all.Wait()
+	all.Go(func() { _ = a.server.Run(ctx) }) // what goes wrong is in its list
+	all.Go(func() { a.watcher.Run(ctx) })
+	all.Go(func() {
+		if err := a.conversations.Run(ctx); err != nil && ctx.Err() == nil {
+			a.log.Error("deliveries ended", "error", err.Error())
+		}
+	})
+	a.fleet.Run(ctx)
+}
+
+// openForCommands is open for the command line.
+func (w wiring) openForCommands(ctx context.Context) (*cli.App, error) {
+	a, err := w.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &cli.App{
+		Fleet: a.fleet, Panes: a.panes, Shell: a.shell, Conversation: a.conversation, Jobs: a.shell,
+		Notice: a.notice, Run: a.run, Close: a.close,
+	}, nil
+}
