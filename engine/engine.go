@@ -107,3 +107,9 @@ type Engine interface {
 	// Down stops the guest and everything in it; what is mounted stays.
 	Down(ctx context.Context, c Cell) error
 }
+
+// AgentPreparer is an engine whose guests need something of the host before an
+// agent's first start, such as its login. The guest is up.
+type AgentPreparer interface {
+	PrepareAgent(ctx context.Context, c Cell, agent string) error
+}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	"cellmux/cell"
@@ -100,17 +101,28 @@ func (o *Opener) Open(ctx context.Context, r OpenRequest) (Opened, error) {
 	if err := engine.Up(ctx, r.Cell, r.Progress); err != nil {
 		return Opened{}, fmt.Errorf("make cell %s ready: %w", r.Cell.Name, err)
 	}
+	if g, ok := engine.(AgentPreparer); ok {
+		if err := g.PrepareAgent(ctx, r.Cell, r.Agent); err != nil {
+			return Opened{}, err
+		}
+	}
 	p, err := o.Prepare(ctx, r)
 	if err != nil {
 		return Opened{}, err
 	}
-	launch, err := engine.Launch(Spec{
+	spec := Spec{
 		Cell:    r.Cell,
 		Argv:    p.Plan.Argv,
 		Env:     p.Env.Pairs(),
 		Secrets: p.Env.Secrets(),
 		TTY:     true,
-	})
+	}
+	if p.Config.Guest.Isolated {
+		// A guest's program outlives the client that its pane runs; a name lets
+		// it be ended.
+		spec.Execution = PaneExecution(r.Cell.Name, r.Slot)
+	}
+	launch, err := engine.Launch(spec)
 	if err != nil {
 		return Opened{}, fmt.Errorf("start %s in cell %s: %w", r.Agent, r.Cell.Name, err)
 	}
@@ -132,6 +144,25 @@ func (o *Opener) Open(ctx context.Context, r OpenRequest) (Opened, error) {
 	return Opened{Pane: pane, Plan: p.Plan, Notes: p.Notes}, nil
 }
 
+// PaneExecution names what runs in a slot's pane, for Engine.End.
+func PaneExecution(cell string, slot int) string { return "pane " + cell + ":" + strconv.Itoa(slot) }
+
+// End ends what a slot's pane left running in its guest: closing a pane ends
+// its client alone. Host cells leave nothing; the terminal server ends them.
+func (o *Opener) End(ctx context.Context, c Cell, slot int) error {
+	engine, err := o.engine(c.Kind)
+	if err != nil {
+		return err
+	}
+	if !engine.Guest(c).Isolated {
+		return nil
+	}
+	if err := engine.End(ctx, c, PaneExecution(c.Name, slot)); err != nil {
+		return fmt.Errorf("end what runs in %s:%d: %w", c.Name, slot, err)
+	}
+	return nil
+}
+
 // Prepare computes what Open would start, and does everything that belongs to
 // it but the engine's part: the environment, the agent's plan, its files. It
 // serves turns without a pane, too.
@@ -146,9 +177,10 @@ func (o *Opener) Prepare(ctx context.Context, r OpenRequest) (Prepared, error) {
 	}
 	prompts := r.Prompts.PromptEnv(o.getenv)
 	prompts.CellCfg, prompts.CfgBaseDir = values.Config, values.BaseDir
-	home := o.o.Home
+	home, program := o.o.Home, r.Program
 	if p.Config.Guest.Isolated {
-		home = r.Cell.WorkspaceHome
+		// A path of the host means nothing inside.
+		home, program = r.Cell.WorkspaceHome, ""
 	}
 	p.Plan, err = agent.Plan(ctx, AgentInput{
 		Config:     p.Config,
@@ -158,7 +190,7 @@ func (o *Opener) Prepare(ctx context.Context, r OpenRequest) (Prepared, error) {
 		BoundID:    r.BoundID,
 		Home:       home,
 		Env:        p.Env.Pairs(),
-		Program:    r.Program,
+		Program:    program,
 		Review:     r.Review,
 		Headless:   r.Headless,
 	})

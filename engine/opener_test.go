@@ -170,7 +170,8 @@ func TestGuestGetsCellsValuesAndItsProvidersAlone(t *testing.T) {
 	want := append(cell.GuestEnv(cell.EnvInput{
 		WorkspaceName: "main", CellName: "proj-2", ProjectDir: h.cell.ProjectDir, Timezone: "UTC",
 		Env: map[string]string{"GREETING": "hello"},
-	}), "ANTHROPIC_API_KEY=sk-ant-canary", "DB_PASSWORD=db-canary", "TERM=tmux-256color")
+	}), "ANTHROPIC_API_KEY=sk-ant-canary", "DB_PASSWORD=db-canary", "TERM=tmux-256color",
+		proc.MarkerVariable+"="+engine.PaneExecution("proj", 2))
 	slices.Sort(got)
 	slices.Sort(want)
 	if !slices.Equal(got, want) {
@@ -226,6 +227,44 @@ func TestPlanTakesOutAndAdds(t *testing.T) {
 	}
 	if !slices.Contains(got, "CLAUDE_CONFIG_DIR=/x") || !slices.Contains(got, "LANG=C.UTF-8") {
 		t.Errorf("what the plan adds did not win: %q", got)
+	}
+}
+
+// Closing a pane ends its client alone; what ran in the guest is ended by name.
+func TestEndReachesIntoGuestsAlone(t *testing.T) {
+	h := newHouse(t, "claude", nil)
+	must(t, h.opener.End(context.Background(), h.cell, 2))
+	if got, want := h.fake.Ended(), []string{engine.PaneExecution("proj", 2)}; !slices.Equal(got, want) {
+		t.Errorf("ended %q, want %q", got, want)
+	}
+	h.fake.Isolated = false
+	must(t, h.opener.End(context.Background(), h.cell, 2))
+	if got := h.fake.Ended(); len(got) != 1 {
+		t.Errorf("ended %q on the host, too", got)
+	}
+}
+
+func TestAGuestGetsItsAgentsLoginBeforeItsPlan(t *testing.T) {
+	h := newHouse(t, "claude", nil)
+	h.fake.PrepareError = errors.New("no login")
+	_, err := h.opener.Open(context.Background(), engine.OpenRequest{Cell: h.cell, Agent: "claude", Program: "/host/claude"})
+	if !errors.Is(err, h.fake.PrepareError) || len(h.agent.asked) != 0 {
+		t.Errorf("Open = %v, and the agent was asked %d times", err, len(h.agent.asked))
+	}
+	h.fake.PrepareError = nil
+	h.open(t)
+	if got := h.fake.Prepared(); !slices.Equal(got, []string{"claude", "claude"}) {
+		t.Errorf("prepared for %q", got)
+	}
+}
+
+// The path of the host's program means nothing in a guest.
+func TestAGuestFindsItsOwnProgram(t *testing.T) {
+	h := newHouse(t, "claude", nil)
+	_, err := h.opener.Open(context.Background(), engine.OpenRequest{Cell: h.cell, Agent: "claude", Program: "/host/claude"})
+	must(t, err)
+	if got := h.agent.asked[0].Program; got != "" {
+		t.Errorf("the agent in the guest was asked for %q", got)
 	}
 }
 

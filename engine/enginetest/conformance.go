@@ -33,6 +33,9 @@ type Subject struct {
 	// need sh, env, cat, sleep, setsid, stty and mkfifo on Path.
 	Cell engine.Cell
 	Path string // PATH inside
+	// TextOnly says that the transport carries UTF-8 alone. It must refuse
+	// everything else, and never alter it.
+	TextOnly bool
 }
 
 // Conformance runs the suite. start makes a fresh Subject and arranges for its
@@ -50,6 +53,7 @@ func Conformance(t *testing.T, start func(t *testing.T) Subject) {
 		{"hands over cell.GuestEnv, the later of two equal names winning", testGuestEnv},
 		{"keeps secrets out of every argv", testSecrets},
 		{"passes hostile words unchanged", testHostileWords},
+		{"carries bytes that are not UTF-8, or refuses them", testBytes},
 		{"runs in the project directory or where it was told", testDirectory},
 		{"lets files made inside belong to the user outside", testFiles},
 		{"passes input, output and the exit status through", testStreams},
@@ -176,7 +180,7 @@ func testEndedContext(t *testing.T, s Subject) {
 // hostilePairs are values that a transport may cut, quote, expand or split.
 var hostilePairs = []string{
 	"EMPTY=", "SPACES= a  b ", "EQUALS=a=b=c", "QUOTE='\"`", "DOLLAR=$HOME ${HOME} $(id)", "BACKSLASH=\\ \\n \\\\",
-	"NEWLINE=a\nb\n", "TAB=\t", "CONTROL=\x01\x1b[31m\x7f", "UNICODE=é 😀 \u200d", "BYTES=\xff\xfe", "DASH=--privileged",
+	"NEWLINE=a\nb\n", "TAB=\t", "CONTROL=\x01\x1b[31m\x7f", "UNICODE=é 😀 \u200d", "DASH=--privileged",
 	"HASH=# no comment", "STAR=*", "TILDE=~", "LONG=" + strings.Repeat("x", 100_000),
 	"lower_case=1", "_UNDERSCORE=1", "WITH1DIGIT=1",
 }
@@ -267,11 +271,28 @@ func testHostileWords(t *testing.T, s Subject) {
 	s.up(t)
 	words := []string{
 		"", " ", "a b", "'", `"`, "$(id)", "`id`", "$HOME", "\\", "\n", "-n", "--", "-e", "*", "?", "~", "é😀",
-		"\xff", "\x1b[31m", ";", "&&", "|", "!", "#", "{a,b}", strings.Repeat("y", 50_000),
+		"\x1b[31m", ";", "&&", "|", "!", "#", "{a,b}", strings.Repeat("y", 50_000),
 	}
 	got := s.output(t, `printf '%s\0' "$@"`, words...)
 	if want := strings.Join(words, "\x00") + "\x00"; got != want {
 		t.Errorf("got %.200q, want %.200q", got, want)
+	}
+}
+
+func testBytes(t *testing.T, s Subject) {
+	s.up(t)
+	word := engine.Spec{Cell: s.Cell, Argv: []string{"printf", "%s", "caf\xe9"}}
+	variable := engine.Spec{Cell: s.Cell, Argv: []string{"sh", "-c", `printf %s "$RAW"`}, Env: []string{"RAW=caf\xe9"}}
+	for _, spec := range []engine.Spec{word, variable} {
+		if s.TextOnly {
+			if l, err := s.Engine.Launch(spec); err == nil {
+				t.Errorf("Launch %q with %q = %q, want a refusal", spec.Argv, spec.Env, l)
+			}
+			continue
+		}
+		if got := string(s.run(t, spec, nil).Stdout); got != "caf\xe9" {
+			t.Errorf("%q became %q", "caf\xe9", got)
+		}
 	}
 }
 

@@ -26,12 +26,19 @@ type Fake struct {
 	Answer    engine.Availability
 	UpError   error // what Up answers, after it has counted
 	LaunchErr error
+	// PrepareError is what PrepareAgent answers.
+	PrepareError error
 
-	mu sync.Mutex
-	up map[string]int // by cell name; a cell that is down has none
+	mu       sync.Mutex
+	up       map[string]int // by cell name; a cell that is down has none
+	ended    []string
+	prepared []string
 }
 
-var _ engine.Engine = (*Fake)(nil)
+var (
+	_ engine.Engine        = (*Fake)(nil)
+	_ engine.AgentPreparer = (*Fake)(nil)
+)
 
 // NewFake returns a usable fake that claims to be an isolated Docker engine.
 func NewFake() *Fake {
@@ -109,8 +116,33 @@ func (f *Fake) End(ctx context.Context, _ engine.Cell, execution string) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	f.mu.Lock()
+	f.ended = append(f.ended, execution)
+	f.mu.Unlock()
 	_, err := proc.EndTree(proc.Tree{Marker: execution}, 200*time.Millisecond)
 	return err
+}
+
+// Ended returns the executions that End was called for.
+func (f *Fake) Ended() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.ended)
+}
+
+// PrepareAgent implements engine.AgentPreparer.
+func (f *Fake) PrepareAgent(_ context.Context, _ engine.Cell, agent string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.prepared = append(f.prepared, agent)
+	return f.PrepareError
+}
+
+// Prepared returns the agents that PrepareAgent was called for.
+func (f *Fake) Prepared() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.prepared)
 }
 
 // Instances implements engine.Engine.
