@@ -18,11 +18,11 @@ import (
 	"cellmux/engine/enginetest"
 )
 
-// The tests called TestReal… speak to a real daemon. .ci/dockerd starts one and
-// sets these variables; without them the tests are skipped.
+// The tests called TestReal… speak to a real daemon. .ci/dockerd starts one, with
+// a Debian image in it; without the path of its socket the tests are skipped.
 const (
-	socketVariable = "CELLMUX_TEST_DOCKER"       // path of the daemon's socket
-	imageVariable  = "CELLMUX_TEST_DOCKER_IMAGE" // an image with a Debian in it
+	socketVariable = "CELLMUX_TEST_DOCKER"
+	testImage      = "cellmux-test:debian"
 )
 
 // lab is a real daemon, and an engine of this test's own on it.
@@ -30,16 +30,15 @@ type lab struct {
 	t      *testing.T
 	engine *docker.Docker
 	o      docker.Options
-	image  string
 }
 
 func newLab(t *testing.T, change func(*docker.Options)) *lab {
 	t.Helper()
-	socket, image := os.Getenv(socketVariable), os.Getenv(imageVariable)
-	if socket == "" || image == "" {
-		t.Skipf("needs a docker daemon: run it through .ci/dockerd, which sets %s and %s", socketVariable, imageVariable)
+	socket := os.Getenv(socketVariable)
+	if socket == "" {
+		t.Skipf("needs a docker daemon: .ci/dockerd run go test ./engine/docker sets %s", socketVariable)
 	}
-	l := &lab{t: t, image: image, o: docker.Options{
+	l := &lab{t: t, o: docker.Options{
 		Runner: proc.New(),
 		Environ: []string{
 			"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "DOCKER_HOST=unix://" + socket,
@@ -89,7 +88,7 @@ func (l *lab) cell(change func(*engine.Cell)) engine.Cell {
 	c := engine.Cell{
 		Name: "proj", Workspace: "main", Kind: engine.Docker,
 		WorkspaceHome: l.t.TempDir(), ProjectDir: l.t.TempDir(),
-		Config: cfg.CellConfig{Cell: cfg.CellSection{Image: l.image}},
+		Config: cfg.CellConfig{Cell: cfg.CellSection{Image: testImage}},
 	}
 	if change != nil {
 		change(&c)
