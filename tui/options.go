@@ -37,7 +37,7 @@ type Options struct {
 	In       io.Reader // the terminal; its Fd method, if any, is put in raw mode
 	Out      io.Writer // the terminal
 	// Getenv answers TERM, COLORTERM, NO_COLOR, CLICOLOR, LANG, LC_ALL, LC_CTYPE,
-	// MOSH_CONNECTION, TERM_PROGRAM, TMUX and COLORFGBG; nil answers none.
+	// MOSH_CONNECTION, TERM_PROGRAM, TMUX and HOME; nil answers none.
 	Getenv func(string) string
 	// Directory is where cellmux was started: the selection starts on its cell.
 	Directory string
@@ -54,4 +54,6 @@ type Loop struct {
 	Tick func(d time.Duration, message func(time.Time) tea.Msg) tea.Cmd
 	// Listen marks a command that waits for the world for as long as it likes.
 	Listen func(tea.Cmd) tea.Cmd
+	// Exec lends the terminal to a program in the foreground.
+	Exec func(tea.ExecCommand, tea.ExecCallback) tea.Cmd
 }
