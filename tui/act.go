@@ -182,6 +182,14 @@ func (m *Model) actOnParts(name string) (command tea.Cmd, ok bool) {
 		return m.switchTab(1), true
 	case "previous-tab":
 		return m.switchTab(-1), true
+	case "show-preview":
+		return m.switchTab(int(previewTab - m.tabs.current)), true
+	case "show-conversation":
+		return m.switchTab(int(conversationTab - m.tabs.current)), true
+	case "show-diff":
+		return m.switchTab(int(diffTab - m.tabs.current)), true
+	case "show-info":
+		return m.switchTab(int(infoTab - m.tabs.current)), true
 	case "next-focus":
 		m.cycleFocus(1)
 	case "previous-focus":
@@ -236,7 +244,7 @@ func (m *Model) interruptPressed() tea.Cmd {
 		m.say(plural(n, "command still runs", "commands still run") + ": " + m.keys.show("next-focus") + " to the log and " + m.keys.show("log-cancel") + " cancels; " + m.keys.show("quit") + " quits.")
 		return nil
 	}
-	now := m.loop.Now()
+	now := time.Now()
 	if now.Sub(m.interrupted) < 2*time.Second {
 		return m.quit()
 	}

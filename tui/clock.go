@@ -10,7 +10,7 @@ import (
 // offer, and not earlier: on the next second while something young is shown,
 // else on the next minute.
 func (m *Model) tick() tea.Cmd {
-	now := m.loop.Now()
+	now := time.Now()
 	wait := now.Truncate(time.Minute).Add(time.Minute).Sub(now)
 	if m.list.youngest(now) < time.Minute || now.Before(m.undo) || len(m.log.live) > 0 || len(m.snapshot.Work) > 0 {
 		wait = now.Truncate(time.Second).Add(time.Second).Sub(now)
@@ -20,7 +20,7 @@ func (m *Model) tick() tea.Cmd {
 	}
 	m.clock++
 	g := m.clock
-	return m.loop.Tick(wait, func(time.Time) tea.Msg { return clockTicked{g} })
+	return tea.Tick(wait, func(time.Time) tea.Msg { return clockTicked{g} })
 }
 
 func (m *Model) clockCame(c clockTicked) tea.Cmd {

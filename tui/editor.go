@@ -7,7 +7,6 @@ import (
 
 	tea "github.com/charmbracelet/bubbletea"
 	"github.com/charmbracelet/x/ansi"
-	"github.com/rivo/uniseg"
 )
 
 // editor is a text field with readline's keys, of one line or of several. It
@@ -118,7 +117,7 @@ func (e *editor) next() int {
 	if e.cursor >= len(e.text) {
 		return len(e.text)
 	}
-	cluster, _, _, _ := uniseg.FirstGraphemeClusterInString(e.text[e.cursor:], -1)
+	cluster, _ := ansi.FirstGraphemeCluster(e.text[e.cursor:], ansi.GraphemeWidth)
 	return e.cursor + len(cluster)
 }
 
@@ -132,7 +131,7 @@ func (e *editor) previous() int {
 	}
 	at, last := start, start
 	for at < e.cursor {
-		cluster, _, _, _ := uniseg.FirstGraphemeClusterInString(e.text[at:], -1)
+		cluster, _ := ansi.FirstGraphemeCluster(e.text[at:], ansi.GraphemeWidth)
 		last, at = at, at+len(cluster)
 	}
 	return last
@@ -214,13 +213,12 @@ func (e *editor) view(w, skip int) (rows []string, column, row int) {
 		if text == "" {
 			break
 		}
-		cluster, rest, _, _ := uniseg.FirstGraphemeClusterInString(text, -1)
+		cluster, n := ansi.FirstGraphemeCluster(text, ansi.GraphemeWidth)
 		if cluster == "\n" {
 			rows = append(rows, b.String()+spaces(w-at))
 			b.Reset()
 			at = 0
 		} else {
-			n := ansi.StringWidth(cluster)
 			if at+n > w {
 				rows = append(rows, b.String()+spaces(w-at))
 				b.Reset()
@@ -233,7 +231,7 @@ func (e *editor) view(w, skip int) (rows []string, column, row int) {
 			at += n
 		}
 		offset += len(cluster)
-		text = rest
+		text = text[len(cluster):]
 	}
 	if e.cursor == len(e.text) && at >= w { // room for the cursor itself
 		rows = append(rows, b.String())

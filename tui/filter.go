@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/sahilm/fuzzy"
@@ -59,10 +60,16 @@ func (f *filter) holds(name string, text string) bool {
 	return true
 }
 
-// fuzzyMatch tells whether every word is in text, letters in order.
-func (f *filter) fuzzyMatch(text string) bool {
+// fuzzyMatch tells whether every word is in one of the names, letters in order,
+// or stands as it is in one of the texts: over a long text, letters in order
+// would match nearly anything.
+func (f *filter) fuzzyMatch(names []string, texts ...string) bool {
 	for _, word := range f.words {
-		if len(fuzzy.Find(word, []string{text})) == 0 {
+		if len(fuzzy.Find(word, names)) > 0 {
+			continue
+		}
+		lower := strings.ToLower(word)
+		if !slices.ContainsFunc(texts, func(t string) bool { return has(t, lower) }) {
 			return false
 		}
 	}
@@ -82,7 +89,7 @@ func (f *filter) matchesCell(c *fleet.Cell) bool {
 	if !f.cellHolds(c) {
 		return false
 	}
-	if len(f.by["status"]) == 0 && len(f.by["agent"]) == 0 && f.fuzzyMatch(c.Name+" "+c.Title+" "+c.Engine+" "+c.ProjectDir) {
+	if len(f.by["status"]) == 0 && len(f.by["agent"]) == 0 && f.fuzzyMatch([]string{c.Name, c.Title, c.Engine}, c.ProjectDir) {
 		return true
 	}
 	for i := range c.Slots {
@@ -98,12 +105,12 @@ func (f *filter) matchesSlot(c *fleet.Cell, s *fleet.Slot) bool {
 		return true
 	}
 	return f.cellHolds(c) && f.holds("status", s.Status.String()) && f.holds("agent", s.Agent) &&
-		f.fuzzyMatch(c.Name+" "+c.Title+" "+c.Engine+" "+c.ProjectDir+" "+s.Agent+" "+s.Title+" "+s.Question+" "+s.Detail)
+		f.fuzzyMatch([]string{c.Name, c.Title, c.Engine, s.Agent, s.Title}, c.ProjectDir, s.Question, s.Detail)
 }
 
 func (f *filter) matchesOutside(o *fleet.Outside) bool {
 	if !f.active() {
 		return true
 	}
-	return len(f.by) == 0 && f.fuzzyMatch(o.Session+" "+o.Command+" "+o.Path+" "+o.Title)
+	return len(f.by) == 0 && f.fuzzyMatch([]string{o.Session, o.Command}, o.Path, o.Title)
 }

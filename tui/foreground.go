@@ -23,7 +23,7 @@ func (m *Model) foreground(f foregroundReady) tea.Cmd {
 		m.warn(f.err)
 		return nil
 	}
-	run := m.loop.Exec(&borrowed{f.attachment, m.device}, func(err error) tea.Msg {
+	run := m.exec(&borrowed{f.attachment, m.device}, func(err error) tea.Msg {
 		return foregroundEnded{err, f.saved}
 	})
 	return func() tea.Msg {
@@ -90,7 +90,7 @@ func (m *Model) suspend() tea.Cmd {
 	if stop == nil {
 		return nil
 	}
-	run := m.loop.Exec(&borrowed{suspension{stop}, m.device}, func(err error) tea.Msg { return resumed{err} })
+	run := m.exec(&borrowed{suspension{stop}, m.device}, func(err error) tea.Msg { return resumed{err} })
 	return func() tea.Msg {
 		m.device.Pause()
 		return run()

@@ -60,8 +60,11 @@ type (
 		text   string
 		cursor int
 	}
-	editText    struct{ text string }
-	typeKeys    struct{ pane string; keys []string }
+	editText struct{ text string }
+	typeKeys struct {
+		pane string
+		keys []string
+	}
 	copyText    struct{ what, text string }
 	searchText  struct{ query string }
 	selectRef   struct{ ref fleet.Ref }

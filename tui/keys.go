@@ -115,6 +115,10 @@ func bindings() []binding {
 		{name: "scroll-up", keys: []string{"K", "pgup"}, place: anywhere, help: "scroll the preview up"},
 		{name: "next-tab", keys: []string{"]"}, place: anywhere, help: "next tab"},
 		{name: "previous-tab", keys: []string{"["}, place: anywhere, help: "previous tab"},
+		{name: "show-preview", place: anywhere, help: "show the pane's screen"},
+		{name: "show-conversation", place: anywhere, help: "show the conversation"},
+		{name: "show-diff", place: anywhere, help: "show the uncommitted changes"},
+		{name: "show-info", place: anywhere, help: "show what is known of the row"},
 		{name: "next-focus", keys: []string{"tab"}, place: anywhere, help: "focus the next part"},
 		{name: "previous-focus", keys: []string{"shift+tab"}, place: anywhere, help: "focus the previous part"},
 		{name: "zoom-in", keys: []string{"+"}, place: anywhere, help: "zoom the focused part"},
@@ -218,7 +222,8 @@ func CheckKeys(own map[string][]string) error {
 	return err
 }
 
-// find asks the place, then anywhere. Two presses are joined by a space.
+// find asks the place, then anywhere, then the list. Two presses are joined by
+// a space.
 func (k *keymap) find(where place, key string) *binding {
 	if b := k.byKey[where][key]; b != nil {
 		return b
@@ -226,11 +231,17 @@ func (k *keymap) find(where place, key string) *binding {
 	if where == inComposer || where == inTypeIn {
 		return nil // every other key is text there
 	}
-	return k.byKey[anywhere][key]
+	if b := k.byKey[anywhere][key]; b != nil {
+		return b
+	}
+	return k.byKey[inList][key] // preview and log are of the selected row
 }
 
 func (k *keymap) begins(where place, key string) bool {
-	return k.prefix[where][key] || where != inComposer && where != inTypeIn && k.prefix[anywhere][key]
+	if where == inComposer || where == inTypeIn || k.byKey[where][key] != nil {
+		return k.prefix[where][key]
+	}
+	return k.prefix[where][key] || k.prefix[anywhere][key] || k.prefix[inList][key]
 }
 
 // show is the first key of a binding, as the user reads it: "ctrl-q".

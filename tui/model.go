@@ -22,7 +22,7 @@ type Model struct {
 	ports    Ports
 	settings Settings
 	version  string
-	loop     Loop
+	exec     func(tea.ExecCommand, tea.ExecCallback) tea.Cmd
 	terminal terminal
 	home     string
 	keys     *keymap
@@ -37,22 +37,23 @@ type Model struct {
 	pressed       string // the first key of a binding of two
 	interrupted   time.Time
 
-	known    bool // a snapshot has come
-	snapshot fleet.Snapshot
-	list     list
-	preview  preview
-	tabs     tabs
-	log      shellLog
-	composer composer
-	typeIn   typeIn
-	overlay  overlay
-	note     note
-	undo     time.Time // until when "undo" is offered in the footer
-	busy     map[fleet.Ref]string
-	asked    map[string]bool // cells whose project file has been shown for approval
-	followed rowID           // what preview, tabs and log were last loaded for
-	clock    generation      // of the age tick
-	pictures map[rowView]string
+	known     bool // a snapshot has come
+	snapshot  fleet.Snapshot
+	list      list
+	preview   preview
+	tabs      tabs
+	log       shellLog
+	composer  composer
+	typeIn    typeIn
+	overlay   overlay
+	lineWaits *lineForPane // typed into its pane as soon as there is one
+	note      note
+	undo      time.Time // until when "undo" is offered in the footer
+	busy      map[fleet.Ref]string
+	asked     map[string]bool // cells whose project file has been shown for approval
+	followed  rowID           // what preview, tabs and log were last loaded for
+	clock     generation      // of the age tick
+	pictures  map[rowView]string
 }
 
 // A generation tells a command's answer that it comes too late.
@@ -93,12 +94,15 @@ func New(ctx context.Context, o Options) (*Model, error) {
 		p.glyphs = &asciiGlyphs
 	}
 	m := &Model{
-		ctx: ctx, ports: o.Ports, settings: o.Settings, version: o.Version, loop: o.Loop.orReal(), terminal: t,
+		ctx: ctx, ports: o.Ports, settings: o.Settings, version: o.Version, exec: o.Exec, terminal: t,
 		keys: keys, painter: p, device: noDevice{},
 		focus: inList, list: newList(o.Settings, o.Directory),
 		composer: newComposer(), busy: map[fleet.Ref]string{}, asked: map[string]bool{},
 		pictures: map[rowView]string{},
 		mouse:    !o.Settings.NoMouse && !t.mosh,
+	}
+	if m.exec == nil {
+		m.exec = tea.Exec
 	}
 	if o.Getenv != nil {
 		m.home = o.Getenv("HOME")
@@ -112,30 +116,13 @@ func New(ctx context.Context, o Options) (*Model, error) {
 	return m, nil
 }
 
-// orReal fills in the real clock and scheduler.
-func (l Loop) orReal() Loop {
-	if l.Now == nil {
-		l.Now = time.Now
-	}
-	if l.Tick == nil {
-		l.Tick = func(d time.Duration, message func(time.Time) tea.Msg) tea.Cmd { return tea.Tick(d, message) }
-	}
-	if l.Listen == nil {
-		l.Listen = func(c tea.Cmd) tea.Cmd { return c }
-	}
-	if l.Exec == nil {
-		l.Exec = tea.Exec
-	}
-	return l
-}
-
 // Init begins to listen to the fleet. It does no I/O itself.
 func (m *Model) Init() tea.Cmd {
 	snapshots := m.ports.Fleet.Watch
 	conversations := m.ports.Conversation.Changed
 	return tea.Batch(
-		m.loop.Listen(func() tea.Msg { return watching[fleet.Snapshot](snapshots(m.ctx)) }),
-		m.loop.Listen(func() tea.Msg { return watching[string](conversations(m.ctx)) }),
+		func() tea.Msg { return watching[fleet.Snapshot](snapshots(m.ctx)) },
+		func() tea.Msg { return watching[string](conversations(m.ctx)) },
 		m.tick(),
 	)
 }
@@ -152,3 +139,6 @@ func (noDevice) HideCursor()                       {}
 func (noDevice) Send(string)                       {}
 func (noDevice) Lend(fleet.Attachment)             {}
 func (noDevice) Suspend() (tea.ExecCommand, error) { return nil, nil }
+
+// Size is the terminal's size in cells, 0 before it is known.
+func (m *Model) Size() (w, h int) { return m.width, m.height }

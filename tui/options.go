@@ -2,7 +2,6 @@ package tui
 
 import (
 	"io"
-	"time"
 
 	tea "github.com/charmbracelet/bubbletea"
 )
@@ -43,17 +42,7 @@ type Options struct {
 	Directory string
 	// Notice is a sentence to begin with, such as what happened to the last run.
 	Notice string
-	// Loop is the clock and the scheduler; the zero value is the real one.
-	Loop Loop
-}
-
-// Loop lets a test own time and waiting. Nil fields are the real thing.
-type Loop struct {
-	Now func() time.Time
-	// Tick delivers a message after d.
-	Tick func(d time.Duration, message func(time.Time) tea.Msg) tea.Cmd
-	// Listen marks a command that waits for the world for as long as it likes.
-	Listen func(tea.Cmd) tea.Cmd
-	// Exec lends the terminal to a program in the foreground.
+	// Exec lends the terminal to a program in the foreground; nil is tea.Exec. A
+	// test runs the program itself.
 	Exec func(tea.ExecCommand, tea.ExecCallback) tea.Cmd
 }

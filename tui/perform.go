@@ -167,6 +167,7 @@ func (m *Model) performAsking(i intent) tea.Cmd {
 		m.list.use(idOf(i.ref))
 		return m.attach(slot.Pane)
 	case attachToPane:
+		m.list.use(rowID{kind: outsideRow, pane: i.pane})
 		return m.attach(i.pane)
 	case editText:
 		return m.call(quickly, func(ctx context.Context) tea.Msg {
@@ -187,6 +188,12 @@ func (m *Model) performLocal(i intent) (tea.Cmd, bool) {
 		if b := m.keys.byName[i.name]; b != nil {
 			return m.do(b, tea.KeyMsg{}), true
 		}
+	case runFunction:
+		i.function()
+		return m.capture(), true
+	case lineForPane:
+		m.lineWaits = &i
+		return m.attachWanted(), true
 	case setSort:
 		m.list.sort = i.by
 		m.list.reorder()
@@ -289,7 +296,7 @@ func (m *Model) actionEnded(d done) tea.Cmd {
 		m.say(upperFirst(d.what) + ".")
 	}
 	if d.undo {
-		m.undo = m.loop.Now().Add(undoOffer)
+		m.undo = time.Now().Add(undoOffer)
 	}
 	if d.then != nil {
 		return m.perform(d.then)

@@ -101,7 +101,7 @@ func (m *Model) ask() tea.Cmd {
 		return nil
 	}
 	p.inFlight++
-	g, pane, offset, started := p.generation, p.pane, p.offset, m.loop.Now()
+	g, pane, offset, started := p.generation, p.pane, p.offset, time.Now()
 	return m.call(quickly, func(ctx context.Context) tea.Msg {
 		screen, err := m.ports.Panes.Capture(ctx, pane, offset)
 		return captured{g, screen, offset, started, err}
@@ -131,8 +131,8 @@ func (m *Model) captureCame(c captured) tea.Cmd {
 		p.still += 10
 	}
 	g := p.generation
-	wait := m.captureInterval() - m.loop.Now().Sub(c.started)
-	return m.loop.Tick(max(wait, 0), func(time.Time) tea.Msg { return captureDue{g} })
+	wait := m.captureInterval() - time.Now().Sub(c.started)
+	return tea.Tick(max(wait, 0), func(time.Time) tea.Msg { return captureDue{g} })
 }
 
 func (m *Model) captureInterval() time.Duration {

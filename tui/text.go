@@ -144,3 +144,21 @@ var lineArt = func() map[rune]rune {
 	}
 	return m
 }()
+
+// cutCells cuts a row at the grapheme that begins in a cell.
+func cutCells(s string, column int) (before, at, after string) {
+	before = ansi.Truncate(s, column, "")
+	rest := s[len(before):]
+	if rest == "" {
+		return before, " ", ""
+	}
+	cluster, _ := ansi.FirstGraphemeCluster(rest, ansi.GraphemeWidth)
+	return before, cluster, rest[len(cluster):]
+}
+
+// overwrite puts a patch of n cells on a painted row, at a column.
+func overwrite(row, patch string, column, n int) string {
+	before := ansi.Truncate(row, column, "")
+	after := ansi.TruncateLeft(row, column+n, "")
+	return before + "\x1b[m" + spaces(column-ansi.StringWidth(before)) + patch + after + "\x1b[m"
+}

@@ -103,7 +103,7 @@ func (m *Model) typedCame(t typed) tea.Cmd {
 	m.preview.still = 0
 	m.preview.generation++
 	g := m.preview.generation
-	return tea.Batch(m.typeNext(), m.loop.Tick(typeInEcho, func(time.Time) tea.Msg { return captureDue{g} }))
+	return tea.Batch(m.typeNext(), tea.Tick(typeInEcho, func(time.Time) tea.Msg { return captureDue{g} }))
 }
 
 // asking tells whether the pane that is typed into asks a question: an Enter

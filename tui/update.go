@@ -89,6 +89,8 @@ func (m *Model) routeShell(message tea.Msg) tea.Cmd {
 		return m.outputCame(message)
 	case lineEnded:
 		return m.lineEnded(message)
+	case typed:
+		return m.typedCame(message)
 	case whereAnswered:
 		m.composer.whereCame(message)
 	case completed:
@@ -104,7 +106,7 @@ func listen[T any](m *Model, from watching[T]) tea.Cmd {
 	if from == nil {
 		return nil
 	}
-	return m.loop.Listen(func() tea.Msg {
+	return func() tea.Msg {
 		select {
 		case value, ok := <-from:
 			if !ok {
@@ -114,7 +116,7 @@ func listen[T any](m *Model, from watching[T]) tea.Cmd {
 		case <-m.ctx.Done():
 			return nil
 		}
-	})
+	}
 }
 
 func (m *Model) snapshotCame(s fleet.Snapshot) tea.Cmd {
@@ -152,10 +154,12 @@ func (m *Model) resized(w, h int) tea.Cmd {
 }
 
 // say shows a sentence in the message line until something else is said.
-func (m *Model) say(text string) { m.note = note{text: clean(text), at: m.loop.Now()} }
+func (m *Model) say(text string) { m.note = note{text: clean(text), at: time.Now()} }
 
 // warn shows what went wrong, so that it stands out.
-func (m *Model) warn(err error) { m.note = note{text: clean(sentence(err)), at: m.loop.Now(), alarm: true} }
+func (m *Model) warn(err error) {
+	m.note = note{text: clean(sentence(err)), at: time.Now(), alarm: true}
+}
 
 // note is the message line.
 type note struct {

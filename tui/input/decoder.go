@@ -17,6 +17,8 @@ const (
 	// quarantine is how long after a program gave the terminal back the tail of
 	// an answer to that program's query may still come.
 	quarantine = 500 * time.Millisecond
+	// orphaned is how long after an Esc the rest of an answer may still come.
+	orphaned = time.Second
 	// maxPaste bounds a paste; the rest is dropped.
 	maxPaste = 1 << 20
 )
@@ -31,20 +33,24 @@ type decoder struct {
 	returned time.Time // when a program in the foreground gave the terminal back
 }
 
-// orphan matches an answer whose ESC was taken for the key, or by somebody else.
-var orphan = regexp.MustCompile(`^(?:\][0-9]+;[^\x07\x1b]*(?:\x07|\x1b\\)` +
-	`|\[[?>=][0-9;]*\$?[cnuyR]` +
-	`|\[[0-9]+;[0-9]+R` +
-	`|P[>!0-9][^\x1b]*\x1b\\` +
-	`|[0-9;]*rgba?:[0-9a-fA-F/]*(?:\x07|\x1b\\)` +
-	`|[?>]?[0-9]*(?:;[0-9]+)+\$?[cnuyR])`)
+// tail matches the rest of an answer whose beginning somebody else has read.
+var tail = regexp.MustCompile(`^(?:[0-9a-fA-F;]*rgba?:[0-9a-fA-F/]*(?:\x07|\x1b\\)` +
+	`|[0-9a-fA-F]*/[0-9a-fA-F/]+(?:\x07|\x1b\\)` +
+	`|\]?[0-9]+;[^\x07\x1b]*(?:\x07|\x1b\\)` +
+	`|\[?[?>]?[0-9]*(?:;[0-9]+)+\$?[cnuyRt])`)
 
 // feed adds bytes that came in one read.
 func (d *decoder) feed(b []byte, now time.Time) {
-	if len(d.pending) == 0 && !d.pasting &&
-		(now.Sub(d.escaped) < time.Second || now.Sub(d.returned) < quarantine) {
-		if loc := orphan.FindIndex(b); loc != nil {
-			b = b[loc[1]:]
+	if len(d.pending) == 0 && !d.pasting && len(b) > 0 {
+		// An ESC that was taken for the key may have been an answer's: what would
+		// be an answer with it is dropped. Nobody types one within one read.
+		if now.Sub(d.escaped) < orphaned {
+			if t := scan(append([]byte{esc}, b...)); t.kind == reply && t.n > 2 {
+				b = b[t.n-1:]
+			}
+		}
+		if now.Sub(d.returned) < quarantine {
+			b = b[len(tail.Find(b)):]
 		}
 	}
 	d.pending = append(d.pending, b...)

@@ -1,0 +1,131 @@
+package tui
+
+import (
+	"strings"
+
+	tea "github.com/charmbracelet/bubbletea"
+	"github.com/sahilm/fuzzy"
+)
+
+// picker is a menu: type to narrow, Enter to choose.
+type picker struct {
+	title string
+	items []item
+	empty string // what to say when there are none
+	field editor
+	at    int
+	top   int
+	// typed, when set, is asked for new items as the user types.
+	typed func(text string) []intent
+}
+
+// item is an entry of a picker. Where off is set it cannot be chosen.
+type item struct {
+	label, detail string
+	hint          string // its key
+	off           string
+	intents       []intent
+}
+
+// shown are the items that match what was typed, best first.
+func (p *picker) shown() []item {
+	query := strings.TrimSpace(p.field.text)
+	if query == "" || p.typed != nil {
+		return p.items
+	}
+	labels := make([]string, len(p.items))
+	for i, it := range p.items {
+		labels[i] = it.label + " " + it.detail
+	}
+	var out []item
+	for _, match := range fuzzy.Find(query, labels) {
+		out = append(out, p.items[match.Index])
+	}
+	return out
+}
+
+func (p *picker) key(m *Model, k tea.KeyMsg) ([]intent, bool) {
+	items := p.shown()
+	switch k.String() {
+	case "esc", "ctrl+c":
+		return nil, true
+	case "down", "ctrl+n", "tab":
+		p.at++
+	case "up", "ctrl+p", "shift+tab":
+		p.at--
+	case "pgdown":
+		p.at += 10
+	case "pgup":
+		p.at -= 10
+	case "enter":
+		if p.at >= len(items) {
+			return nil, len(items) == 0 && p.typed == nil
+		}
+		if why := items[p.at].off; why != "" {
+			m.say(items[p.at].label + ": " + why)
+			return nil, false
+		}
+		return items[p.at].intents, true
+	default:
+		before := p.field.text
+		p.field.key(k)
+		if p.field.text != before {
+			return p.changed(), false
+		}
+	}
+	p.at = max(0, min(p.at, len(p.shown())-1))
+	return nil, false
+}
+
+func (p *picker) paste(m *Model, text string) {
+	p.field.insert(text)
+	p.changed()
+}
+
+func (p *picker) changed() []intent {
+	p.at, p.top = 0, 0
+	if p.typed != nil {
+		return p.typed(p.field.text)
+	}
+	return nil
+}
+
+func (p *picker) box(m *Model, w, h int) box {
+	b := box{title: p.title, width: min(w-4, 90), foot: "type to narrow   enter choose   esc close"}
+	rows, column, _ := p.field.view(b.width-2, 0)
+	b.lines = []string{m.painter.paint(tFocus, "> ") + m.painter.cursorIn(rows[len(rows)-1], column)}
+	items := p.shown()
+	room := max(1, h-4)
+	p.top = max(0, min(min(p.top, p.at), len(items)-room))
+	p.top = max(p.top, p.at-room+1)
+	label := 0
+	for _, it := range items {
+		label = max(label, min(width(it.label), b.width/2))
+	}
+	for i := p.top; i < min(len(items), p.top+room); i++ {
+		b.lines = append(b.lines, p.line(m, items[i], b.width, label, i == p.at))
+	}
+	if len(items) == 0 && p.empty != "" {
+		b.lines = append(b.lines, m.painter.paint(tDim, p.empty))
+	}
+	return b
+}
+
+func (p *picker) line(m *Model, it item, w, label int, chosen bool) string {
+	g := m.painter
+	detail, t := it.detail, tDim
+	if it.off != "" {
+		detail = it.off
+	}
+	room := w - label - 2 - 10
+	labelToken := tText
+	if it.off != "" {
+		labelToken = tDim
+	}
+	if it.hint == "" {
+		room += 10
+		return g.join(chosen, segment{labelToken, g.fit(it.label, label)}, segment{tText, "  "}, segment{t, g.fit(detail, room)})
+	}
+	return g.join(chosen, segment{labelToken, g.fit(it.label, label)}, segment{tText, "  "}, segment{t, g.fit(detail, room)},
+		segment{tKey, g.fitRight(it.hint, 10)})
+}

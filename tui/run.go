@@ -1,0 +1,103 @@
+package tui
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	tea "github.com/charmbracelet/bubbletea"
+
+	"cellmux/engine/fleet"
+	"cellmux/tui/input"
+)
+
+// ErrNoScreen says that the terminal cannot show a full screen.
+var ErrNoScreen = errors.New("this terminal cannot show a full screen")
+
+// framesPerSecond is the most that Bubble Tea draws; a frame waits for its tick.
+const framesPerSecond = 120
+
+// Run shows the screen until the user quits, ctx ends, the process is told to
+// end, or the terminal goes away. The terminal is as it was when it returns,
+// also after a panic in a command. What is left to say is written to Out.
+func Run(ctx context.Context, o Options) error {
+	if o.Getenv != nil && o.Getenv("TERM") == "dumb" {
+		return fmt.Errorf("%w: TERM is dumb; use `cellmux ls` and the other commands, or set TERM to what your terminal is", ErrNoScreen)
+	}
+	terminal, err := input.Open(o.In, o.Out)
+	if err != nil {
+		return fmt.Errorf("%w: %w; for scripts there is `cellmux ls --json` and the other commands", ErrNoScreen, err)
+	}
+	defer terminal.Keys.Close()
+	restore, err := terminal.Save()
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrNoScreen, err)
+	}
+	ctx, stop := input.UntilSignal(ctx)
+	defer stop()
+	m, err := New(ctx, o)
+	if err != nil {
+		return err
+	}
+	m.device = &lent{terminal: terminal, in: o.In, out: o.Out}
+	defer func() {
+		terminal.Screen.Leave()
+		restore()
+	}()
+	terminal.Screen.Enter()
+	options := []tea.ProgramOption{
+		tea.WithContext(ctx), tea.WithInput(terminal.Keys), tea.WithOutput(terminal),
+		tea.WithAltScreen(), tea.WithReportFocus(), tea.WithFPS(framesPerSecond),
+		tea.WithoutSignalHandler(), // UntilSignal hears SIGHUP too
+	}
+	if m.mouse {
+		options = append(options, tea.WithMouseCellMotion())
+	}
+	_, err = tea.NewProgram(m, options...).Run()
+	switch {
+	case err == nil:
+	case errors.Is(err, tea.ErrProgramPanic):
+		return fmt.Errorf("the screen failed; panes run on: %w", err)
+	case errors.Is(err, input.ErrClosed), ctx.Err() != nil:
+		// The terminal hung up, or we were told to end. Nothing is lost: panes run
+		// on, and every message was stored before anything else happened to it.
+		return nil
+	default:
+		return fmt.Errorf("the screen ended: %w; panes run on", err)
+	}
+	terminal.Screen.Leave()
+	if text := m.Farewell(); text != "" {
+		fmt.Fprintln(o.Out, text)
+	}
+	return nil
+}
+
+// lent is the real device.
+type lent struct {
+	terminal *input.Terminal
+	in       io.Reader
+	out      io.Writer
+}
+
+func (l *lent) Pause()                    { l.terminal.Keys.Pause() }
+func (l *lent) Resume()                   { l.terminal.Keys.Resume() }
+func (l *lent) Enter()                    { l.terminal.Screen.Enter() }
+func (l *lent) Leave()                    { l.terminal.Screen.Leave() }
+func (l *lent) SetCursor(column, row int) { l.terminal.Screen.SetCursor(column, row) }
+func (l *lent) HideCursor()               { l.terminal.Screen.HideCursor() }
+func (l *lent) Send(sequence string)      { _, _ = l.terminal.Screen.Write([]byte(sequence)) }
+
+// Lend gives a program the terminal's own files: with anything else in between
+// it would get pipes.
+func (l *lent) Lend(a fleet.Attachment) {
+	a.SetStdin(l.in)
+	a.SetStdout(l.out)
+}
+
+func (l *lent) Suspend() (tea.ExecCommand, error) {
+	if err := input.CanSuspend(); err != nil {
+		return nil, fmt.Errorf("suspending is off: %w", err)
+	}
+	return input.Suspension{}, nil
+}

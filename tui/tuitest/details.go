@@ -1,0 +1,159 @@
+package tuitest
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"cellmux/engine/fleet"
+	"cellmux/shellctx/convo"
+	"cellmux/shellctx/protocol"
+	"cellmux/tui"
+)
+
+// Approve sets what of a cell's project file waits.
+func (f *Fleet) Approve(cell string, acts ...string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.approval[cell] = fleet.Approval{Cell: cell, File: "/src/" + cell + "/devcell.toml", Hash: "hash-of-" + cell, Acts: acts}
+}
+
+// SetDiff sets the uncommitted work of a cell.
+func (f *Fleet) SetDiff(cell, diff string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.diffs[cell] = diff
+}
+
+// Deliver sets what becomes of messages from now on.
+func (f *Fleet) Deliver(d convo.Delivery, reason string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.delivery, f.reason = d, reason
+}
+
+// Say adds a message to a conversation, as an agent does.
+func (f *Fleet) Say(r fleet.Ref, e convo.Entry) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.say(r, e)
+}
+
+func (f *Fleet) say(r fleet.Ref, e convo.Entry) convo.Entry {
+	e.Seq = int64(len(f.entries[r]) + 1)
+	e.Cell, e.Slot = r.Cell, r.Slot
+	if e.Stored.IsZero() {
+		e.Stored = time.Now()
+	}
+	f.entries[r] = append(f.entries[r], e)
+	for _, c := range f.grown {
+		select {
+		case <-c:
+		default:
+		}
+		c <- "sid-" + r.String()
+	}
+	return e
+}
+
+// Selected implements tui.Details.
+func (f *Fleet) Selected(ctx context.Context, r fleet.Ref) error { return nil }
+
+// Diff implements tui.Details.
+func (f *Fleet) Diff(ctx context.Context, cell string) (string, error) {
+	err := f.called(ctx, "Diff", cell)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.diffs[cell], err
+}
+
+// Info implements tui.Details.
+func (f *Fleet) Info(ctx context.Context, r fleet.Ref) ([]fleet.Fact, error) {
+	return []fleet.Fact{{Label: "Reference", Value: r.String()}, {Label: "Session", Value: "sid-" + r.String()}}, f.called(ctx, "Info", r)
+}
+
+// Approval implements tui.Details.
+func (f *Fleet) Approval(ctx context.Context, cell string) (fleet.Approval, error) {
+	err := f.called(ctx, "Approval", cell)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.approval[cell], err
+}
+
+// Events implements tui.Details.
+func (f *Fleet) Events(ctx context.Context, n int) ([]fleet.Event, error) {
+	now := time.Now()
+	return []fleet.Event{
+		{At: now, Action: "stop api:1", Error: "no answer within the deadline"},
+		{At: now.Add(-time.Minute), Action: "open api:0", Command: []string{"tmux", "new-session", "-d", "-s", "api-0"}},
+	}, f.called(ctx, "Events", n)
+}
+
+// Send implements tui.Conversation.
+func (f *Fleet) Send(ctx context.Context, r fleet.Ref, text string) (convo.Entry, error) {
+	if err := f.called(ctx, "Send", r, text); err != nil {
+		return convo.Entry{}, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.say(r, convo.Entry{Message: protocol.NewText("id", protocol.User, text, time.Now()), Delivery: f.delivery, Reason: f.reason}), nil
+}
+
+// Page implements tui.Conversation.
+func (f *Fleet) Page(ctx context.Context, r fleet.Ref, before int64, n int) ([]convo.Entry, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	all := slices.Clone(f.entries[r])
+	if before > 0 {
+		all = slices.DeleteFunc(all, func(e convo.Entry) bool { return e.Seq >= before })
+	}
+	return all[max(0, len(all)-n):], f.failures["Page"]
+}
+
+// Search implements tui.Conversation.
+func (f *Fleet) Search(ctx context.Context, q convo.Query) ([]convo.Hit, error) {
+	err := f.called(ctx, "Search", q.Text)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var hits []convo.Hit
+	for _, entries := range f.entries {
+		for _, e := range entries {
+			if strings.Contains(e.Message.Text(), q.Text) {
+				hits = append(hits, convo.Hit{Entry: e, Snippet: e.Message.Text()})
+			}
+		}
+	}
+	return hits, err
+}
+
+// Changed implements tui.Conversation.
+func (f *Fleet) Changed(ctx context.Context) <-chan string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	c := make(chan string, 1)
+	f.grown = append(f.grown, c)
+	return c
+}
+
+// journal implements tui.Journal; Fleet's own Log is tui.Shell's.
+type journal struct{}
+
+func (journal) Log(context.Context, int) ([]string, error) { return []string{"a line of the log"}, nil }
+
+// Jobs implements tui.Jobs.
+func (f *Fleet) Jobs(ctx context.Context) ([]tui.Job, error) {
+	return []tui.Job{{ID: "job-1", Ref: fleet.Ref{Cell: "api", Slot: 0}, Command: "sleep 1000", Started: time.Now().Add(-time.Minute)}}, f.called(ctx, "Jobs")
+}
+
+// KillJob implements tui.Jobs.
+func (f *Fleet) KillJob(ctx context.Context, id string) error { return f.called(ctx, "KillJob", id) }
+
+// Copy implements tui.Clipboard.
+func (f *Fleet) Copy(ctx context.Context, text string) error { return f.called(ctx, "Copy", text) }
+
+// Edit implements tui.Editor: the user adds a line.
+func (f *Fleet) Edit(ctx context.Context, text string) (fleet.Attachment, func() (string, error), error) {
+	err := f.called(ctx, "Edit", text)
+	return attachment{func() error { return nil }}, func() (string, error) { return text + " and more", nil }, err
+}
