@@ -47,11 +47,9 @@ type Options struct {
 	Conversations Outbox
 	// Outside lists the panes of the tmux server that the user stands in.
 	Outside func(ctx context.Context) []Outside
-	Git     Repository // optional
-	// Woken tells that another process changed the database; it may be nil.
-	Woken <-chan struct{}
-	Now   func() time.Time // nil: time.Now
-	Log   *slog.Logger     // nil: none
+	Git     Repository       // optional
+	Now     func() time.Time // nil: time.Now
+	Log     *slog.Logger     // nil: none
 }
 
 // Fleet joins what exists with what is alive. It is safe for concurrent use.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"cellmux/cell"
+	"cellmux/cell/state"
 	"cellmux/engine/agent"
 	"cellmux/engine/tmux"
 	"cellmux/shellctx/convo"
@@ -345,6 +346,27 @@ func TestWatchersGetTheNewestListAfterAChange(t *testing.T) {
 	<-ended
 	for range lists { // closed when its context has ended
 	}
+}
+
+func TestChangeOfAnotherProcessShowsAtOnce(t *testing.T) {
+	w := newWorld(t)
+	w.cellWith(t, "shell")
+	other, _, err := state.Open(t.Context(), w.db.Path())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { defer close(ended); w.Run(ctx) }()
+	lists := w.Watch(ctx)
+	waitFor(t, lists, func(s Snapshot) bool { return len(s.Cells) == 1 })
+	if err := other.RenameCell(ctx, "api", "theirs"); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, lists, func(s Snapshot) bool { return s.Cells[0].Title == "theirs" })
+	cancel()
+	<-ended
 }
 
 func waitFor(t *testing.T, lists <-chan Snapshot, ok func(Snapshot) bool) {

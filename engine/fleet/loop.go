@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"context"
+	"sync"
 
 	"cellmux/shellctx/convo"
 )
@@ -9,6 +10,9 @@ import (
 // Run keeps the list current until ctx ends, and tells conversations when an
 // agent's turn has ended or its box may take text again.
 func (f *Fleet) Run(ctx context.Context) {
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	watching.Go(func() { f.watchDatabase(ctx) })
 	f.poke()
 	before := map[Ref]Status{}
 	for {
@@ -17,7 +21,6 @@ func (f *Fleet) Run(ctx context.Context) {
 			return
 		case <-f.o.Server.Changes():
 		case <-f.o.Watcher.Changes():
-		case <-f.o.Woken:
 		case <-f.wake:
 		}
 		snap, err := f.build(ctx, f.o.Server.List(), false)
