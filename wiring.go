@@ -11,6 +11,7 @@ import (
 
 	"cellmux/cell"
 	"cellmux/cell/cfg"
+	"cellmux/cell/git"
 	"cellmux/cell/proc"
 	"cellmux/cell/state"
 	"cellmux/engine"
@@ -115,6 +116,7 @@ func (w wiring) open(ctx context.Context) (*application, error) {
 		Path:          w.getenv("PATH"),
 		Getenv:        w.getenv,
 		Conversations: conversations,
+		Git:           &git.Reader{Runner: runner, Environ: w.environ, TempDir: w.getenv("TMPDIR")},
 		Outside:       panes.Outside,
 		Log:           log,
 	})

@@ -56,9 +56,11 @@ type Options struct {
 type Fleet struct {
 	o         Options
 	snapshots hub[Snapshot]
-	events    journal
-	work      works
-	wake      chan struct{}
+
+	background background
+	events     journal
+	work       works
+	wake       chan struct{}
 
 	building sync.Mutex // one build at a time: statuses' ages have one writer
 	ages     ages
@@ -101,7 +103,17 @@ func (f *Fleet) Watch(ctx context.Context) <-chan Snapshot {
 // Refresh asks everything anew and returns the list. It fails only when the
 // database gives no answer.
 func (f *Fleet) Refresh(ctx context.Context) (Snapshot, error) {
-	return f.build(ctx, f.o.Server.Refresh(ctx), true)
+	snap, err := f.build(ctx, f.o.Server.Refresh(ctx), true)
+	if err == nil {
+		var cells []string
+		for _, c := range snap.Cells {
+			if !c.Offered && !c.Archived {
+				cells = append(cells, c.Name)
+			}
+		}
+		f.readGitLater(cells...)
+	}
+	return snap, err
 }
 
 // poke asks Run for a new list.

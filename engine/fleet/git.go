@@ -2,19 +2,17 @@ package fleet
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
-	"cellmux/cell/state"
-	"cellmux/engine"
+	"cellmux/cell/git"
 )
 
-// Repository reads a cell's git state (cell/git, hardened). nil where there is
-// none; every method obeys its context's deadline.
+// Repository reads a cell's git state without running anything of the
+// repository's (git.Reader); every method obeys its context's deadline.
 type Repository interface {
-	// Short is the state of a working tree in a few characters: "clean",
-	// "+48-12 ^2"; "" where it is no repository.
-	Short(ctx context.Context, dir string) (string, error)
+	State(ctx context.Context, dir string) (git.State, error)
 	// Diff is the uncommitted work as a unified diff without escapes.
 	Diff(ctx context.Context, dir string) (string, error)
 }
@@ -29,16 +27,16 @@ func (f *Fleet) Selected(ctx context.Context, r Ref) error {
 	return f.readGit(ctx, r.Cell)
 }
 
-// turnEnded reads the git state of a cell whose agent has finished, in a
-// goroutine that its deadline ends: the list must not wait for git.
-func (f *Fleet) turnEnded(cell string) {
-	go func() {
-		ctx, cancel := context.WithTimeout(context.Background(), gitDeadline)
-		defer cancel()
-		if err := f.readGit(ctx, cell); err != nil {
-			f.o.Log.Warn("git state", "cell", cell, "error", err.Error())
+// readGitLater reads the git state of cells while Run runs, one after the other
+// and without holding up the list.
+func (f *Fleet) readGitLater(cells ...string) {
+	f.background.start(func(ctx context.Context) {
+		for _, cell := range cells {
+			if err := f.readGit(ctx, cell); err != nil && ctx.Err() == nil {
+				f.o.Log.Warn("git state", "cell", cell, "error", err.Error())
+			}
 		}
-	}()
+	})
 }
 
 func (f *Fleet) readGit(ctx context.Context, name string) error {
@@ -46,14 +44,18 @@ func (f *Fleet) readGit(ctx context.Context, name string) error {
 		return nil
 	}
 	c, err := f.cell(ctx, name)
-	if err != nil || !onHost(c) {
+	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, gitDeadline)
 	defer cancel()
-	short, err := f.o.Git.Short(ctx, c.ProjectDir)
-	if err != nil {
-		short = "" // unknown, never "clean"
+	short := "" // unknown, never "clean"
+	state, err := f.o.Git.State(ctx, c.ProjectDir)
+	switch {
+	case err == nil:
+		short = state.String()
+	case errors.Is(err, git.ErrNoRepository):
+		err = nil
 	}
 	f.mu.Lock()
 	changed := f.git[name] != short
@@ -74,14 +76,7 @@ func (f *Fleet) Diff(ctx context.Context, cell string) (string, error) {
 	if err != nil || f.o.Git == nil {
 		return "", err
 	}
-	if !onHost(c) {
-		return "", fmt.Errorf("the diff of %s is read inside its guest, with git diff there", cell)
-	}
 	ctx, cancel := context.WithTimeout(ctx, gitDeadline)
 	defer cancel()
 	return f.o.Git.Diff(ctx, c.ProjectDir)
 }
-
-// onHost tells that git may run on the host: a repository that a guest can write
-// is hostile to it (DESIGN.md section 8).
-func onHost(c state.Cell) bool { return c.Engine == string(engine.Host) }

@@ -2,7 +2,6 @@ package fleet
 
 import (
 	"context"
-	"sync"
 
 	"cellmux/shellctx/convo"
 )
@@ -10,9 +9,9 @@ import (
 // Run keeps the list current until ctx ends, and tells conversations when an
 // agent's turn has ended or its box may take text again.
 func (f *Fleet) Run(ctx context.Context) {
-	var watching sync.WaitGroup
-	defer watching.Wait()
-	watching.Go(func() { f.watchDatabase(ctx) })
+	f.background.open(ctx)
+	defer f.background.close()
+	f.background.start(f.watchDatabase)
 	f.poke()
 	before := map[Ref]Status{}
 	for {
@@ -62,7 +61,7 @@ func (f *Fleet) turns(ctx context.Context, before map[Ref]Status, snap Snapshot)
 			target := convo.Target{Session: s.SessionID, Cell: s.Ref.Cell, Slot: s.Ref.Slot, Agent: s.Agent}
 			ended := was == Running && (s.Status == Idle || s.Status == Failed)
 			if ended {
-				f.turnEnded(c.Name)
+				f.readGitLater(c.Name)
 				if err := f.o.Conversations.Answered(ctx, target); err != nil && ctx.Err() == nil {
 					f.o.Log.Warn("the end of a turn was not noted", "slot", s.Ref.String(), "error", err.Error())
 				}
