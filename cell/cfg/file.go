@@ -102,7 +102,8 @@ func parseDocument(path, text string) (*document, []Problem) {
 		problem := Problem{File: path, Message: err.Error()}
 		var syntax toml.ParseError
 		if errors.As(err, &syntax) {
-			problem.Position = Position{Line: syntax.Position.Line, Col: max(1, syntax.Position.Col)}
+			// The decoder puts some errors of a text with \r\n on line 0.
+			problem.Position = Position{Line: max(1, syntax.Position.Line), Col: max(1, syntax.Position.Col)}
 			problem.Message = strings.TrimSuffix(syntax.Message, ".")
 			if syntax.LastKey != "" {
 				problem.Message += " (after the key " + syntax.LastKey + ")"

@@ -24,14 +24,18 @@ func files(t *testing.T, global, project string) Sources {
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		if text == "" {
-			continue
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
+		if text != "" {
+			writeFile(t, path, text)
 		}
 	}
 	return s
+}
+
+func writeFile(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func load(t *testing.T, s Sources) *Effective {

@@ -34,6 +34,9 @@ type keyScanner struct {
 }
 
 func (s *keyScanner) document() {
+	if strings.HasPrefix(s.text, "\ufeff") {
+		s.at = len("\ufeff") // the decoder skips a byte order mark, too
+	}
 	var table toml.Key
 	for {
 		s.blanks()

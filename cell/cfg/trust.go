@@ -1,6 +1,7 @@
 package cfg
 
 import (
+	"fmt"
 	"reflect"
 	"strings"
 )
@@ -60,4 +61,18 @@ func newPending(doc *document, asked CellConfig, origins map[string]Origin) *Pen
 // runsCommand says that a value, once approved, starts a program.
 func runsCommand(text string) bool {
 	return strings.Contains(text, "$(") || strings.Contains(text, "`") || strings.HasPrefix(text, `"`+SecretCommand)
+}
+
+// Lines says what waits for approval, a line a value: where it stands, what it
+// says, and what it would do. They hold no control characters.
+func (p *Pending) Lines() []string {
+	lines := make([]string, 0, len(p.Waiting))
+	for _, w := range p.Waiting {
+		line := fmt.Sprintf("line %d: %s = %s", w.Origin.Line, w.Key, w.Text)
+		if w.Acts != "" {
+			line += "   " + w.Acts
+		}
+		lines = append(lines, line)
+	}
+	return lines
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"unicode"
 )
 
 const hostileProject = `
@@ -170,6 +171,20 @@ func TestApprovalsArePrivate(t *testing.T) {
 	}
 	if store.Approved("/p", "h") {
 		t.Error("an entry that speaks of another file approves nothing")
+	}
+}
+
+func TestWhatWaitsIsShownWithoutControlCharacters(t *testing.T) {
+	s := files(t, "", "[env]\n\"A\\u001b[2J\" = \"x\\u001b]52;c;AAAA\\u0007\\u009b1m\"\nB = '$(id)'")
+	s.Approvals = nil
+	p := load(t, s).Pending
+	text := strings.Join(append(p.Lines(), p.Summary()), "\n")
+	if strings.ContainsFunc(text, func(r rune) bool { return r != '\n' && unicode.IsControl(r) }) {
+		t.Errorf("%q", text)
+	}
+	want := "line 3: env.B = \"$(id)\"   runs a command"
+	if !strings.Contains(text, want) {
+		t.Errorf("%q is not in\n%s", want, text)
 	}
 }
 

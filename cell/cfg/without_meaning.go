@@ -46,7 +46,6 @@ type PackagesSection struct {
 
 // NixPackagesSection is [packages.nix].
 type NixPackagesSection struct {
-	Stable   []string `toml:"stable"`
 	Unstable []string `toml:"unstable"`
 	Edge     []string `toml:"edge"`
 }
