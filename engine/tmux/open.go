@@ -100,6 +100,13 @@ func (s *Server) start(ctx context.Context, cmds ...command) ([]string, error) {
 		// The server that was there was just ending.
 		lines, err = s.exec(ctx, true, nil, cmds...)
 	}
+	if err != nil {
+		// An old tmux refuses an option or a command; its version says so in
+		// better words.
+		if _, probe := s.Probe(ctx); errors.Is(probe, ErrOld) {
+			err = probe
+		}
+	}
 	select {
 	case s.nudge <- struct{}{}:
 	default:

@@ -32,6 +32,9 @@ func TestSessionIDIsTheOneOfTheAppName(t *testing.T) {
 	if got.code != 0 || got.stdout != cell.SessionID("api-3")+"\n" || got.stderr != "" {
 		t.Errorf("%+v", got)
 	}
+	if got := call(t, nil, nil, "session-id", "proj-0"); got.stdout != "7764de5a-9d42-52b6-b2f1-2b77273e0845\n" {
+		t.Errorf("a slot as its guest names it: %+v", got)
+	}
 	if got := call(t, nil, nil, "session-id", "api"); got.code != ExitUsage {
 		t.Errorf("a cell without a slot: %+v", got)
 	}
