@@ -3,9 +3,44 @@ package main
 import (
 	"context"
 	"errors"
+	"os"
+	"strings"
+
+	"golang.org/x/term"
+
+	"cellmux/cell/proc"
+	"cellmux/engine/fleet"
+	"cellmux/tui"
 )
 
 // screen runs the full-screen program until the user quits.
-func (w wiring) screen(context.Context) error {
-	return errors.New("the screen is not part of this build; use the commands")
+func (w wiring) screen(ctx context.Context) error {
+	a, err := w.open(ctx)
+	if err != nil {
+		return err
+	}
+	if width, height, err := term.GetSize(int(os.Stdout.Fd())); err == nil {
+		a.panes.SetSize(width, height)
+	}
+	background, stop := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() { defer close(ended); a.run(background) }()
+
+	desk := fleet.Desk{Runner: proc.New(), Environ: w.environ, TempDir: a.runtime, LogFile: w.paths.Log}
+	err = tui.Run(ctx, tui.Options{
+		Ports: tui.Ports{
+			Fleet: a.fleet, Details: a.fleet, Panes: a.panes, Shell: a.shell, Conversation: a.conversation,
+			Jobs: a.shell, Journal: desk, Clipboard: desk, Editor: desk,
+		},
+		Settings: tui.Settings{
+			Keys: a.settings.Keys, Theme: a.settings.Screen.Theme, Themes: a.settings.Themes,
+			NoMouse: a.settings.Screen.NoMouse, ASCII: a.settings.Screen.ASCII, AskByDefault: a.settings.Shell.Ask,
+			Sort: a.settings.Screen.Sort, Group: a.settings.Screen.Group,
+		},
+		Version: version, In: os.Stdin, Out: os.Stdout, Getenv: w.getenv, Directory: w.dir,
+		Notice: strings.Join(a.notices, " "),
+	})
+	stop()
+	<-ended
+	return errors.Join(err, a.close())
 }

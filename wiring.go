@@ -45,7 +45,8 @@ type application struct {
 	shell         *fleet.Shell
 	conversation  *fleet.Conversation
 	log           *slog.Logger
-	notice        string // what happened to the last run, for the user
+	runtime       string   // directory of sockets and launch files
+	notices       []string // what happened to the last run, for the user
 	close         func() error
 }
 
@@ -137,10 +138,10 @@ func (w wiring) open(ctx context.Context) (*application, error) {
 	})
 	a := &application{
 		settings: chosen, server: server, watcher: watcher, conversations: conversations, fleet: f, panes: panes,
-		shell: fleet.NewShell(f, executions), conversation: conversation, log: log,
+		shell: fleet.NewShell(f, executions), conversation: conversation, log: log, runtime: runtime,
 	}
 	if report.SetAside != "" {
-		a.notice = fmt.Sprintf("The database was damaged (%s); it lies in %s and a new one was begun.", report.Reason, report.SetAside)
+		a.notices = append(a.notices, fmt.Sprintf("The database was damaged (%s); it lies in %s and a new one was begun.", report.Reason, report.SetAside))
 	}
 	a.close = join(func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), closePatience)
@@ -207,6 +208,6 @@ func (w wiring) openForCommands(ctx context.Context) (*cli.App, error) {
 	}
 	return &cli.App{
 		Fleet: a.fleet, Panes: a.panes, Shell: a.shell, Conversation: a.conversation, Jobs: a.shell,
-		Notice: a.notice, Run: a.run, Close: a.close,
+		Notices: a.notices, Run: a.run, Close: a.close,
 	}, nil
 }

@@ -12,6 +12,7 @@ func (f *Fleet) Run(ctx context.Context) {
 	f.background.open(ctx)
 	defer f.background.close()
 	f.background.start(f.watchDatabase)
+	f.background.start(func(ctx context.Context) { f.Probe(ctx) })
 	f.poke()
 	before := map[Ref]Status{}
 	for {

@@ -18,9 +18,9 @@ type App struct {
 	// Run keeps the list current and hands messages over until ctx ends; it is
 	// started by commands that wait. nil where nothing needs to run.
 	Run func(ctx context.Context)
-	// Notice is a sentence about what happened to the last run, or "".
-	Notice string
-	Close  func() error
+	// Notices are sentences about what happened to the last run.
+	Notices []string
+	Close   func() error
 }
 
 // run starts Run and returns what ends it and waits for its end.

@@ -162,8 +162,10 @@ type commands struct {
 func (c *commands) app(ctx context.Context) (*App, error) {
 	c.once.Do(func() {
 		c.opened, c.openErr = c.Open(ctx)
-		if c.opened != nil && c.opened.Notice != "" {
-			c.say("%s", c.opened.Notice)
+		if c.opened != nil {
+			for _, notice := range c.opened.Notices {
+				c.say("%s", notice)
+			}
 		}
 	})
 	return c.opened, c.openErr
