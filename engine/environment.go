@@ -100,6 +100,16 @@ func (e *Environment) add(pairs []string, from string, secret bool) {
 	}
 }
 
+// value is what a program would see of a name; "" when it is not there.
+func (e Environment) value(name string) string {
+	for _, v := range slices.Backward(e.variables) {
+		if v.Kept && v.Name == name {
+			return v.Value
+		}
+	}
+	return ""
+}
+
 // drop takes names out, whoever put them there.
 func (e *Environment) drop(names []string, from string) {
 	for i, v := range e.variables {

@@ -267,6 +267,15 @@ func (o *Opener) environment(ctx context.Context, r OpenRequest) (Prepared, Valu
 		p.Env.addGuest(cell.HostEnv(input), values)
 	}
 	p.Env.add(values.Secrets, "[secrets]", true)
+	model := cell.ModelFor(cell.ModelInput{
+		Agent:    r.Agent,
+		LLM:      values.Config.LLM,
+		Isolated: guest.Isolated,
+		Key:      p.Env.value("OPENROUTER_API_KEY"),
+	})
+	p.Env.add(model.Env, "[llm]", false)
+	p.Env.add(model.Secrets, "[llm]", true)
+	p.Notes = append(p.Notes, model.Notes...)
 	return p, values, nil
 }
 

@@ -3,6 +3,7 @@ package agent
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -76,6 +77,7 @@ func planCodex(_ context.Context, p *planning) error {
 	var before launch
 	_, _ = readJSON(p.Config.WorkspaceHome, filepath.Join(p.rooms.slot, launchFile), &before) // none yet is no fault
 	config := codexConfig(home)
+	model := p.model()
 
 	id := p.sessionID()
 	p.launch.ConfigDir = home
@@ -87,10 +89,7 @@ func planCodex(_ context.Context, p *planning) error {
 	seeded := ""
 	switch {
 	case rollout == "":
-		provider := config.ModelProvider
-		if provider == "" {
-			provider = "openai"
-		}
+		provider := cmp.Or(model.Provider, config.ModelProvider, "openai")
 		if rollout, err = seedRollout(home, id, p.rooms.projectInside(), provider, p.now); err != nil {
 			p.note("codex's conversation could not be prepared (%v); it gets an ID of codex's own", err)
 		}
@@ -130,6 +129,7 @@ func planCodex(_ context.Context, p *planning) error {
 	if p.Review {
 		p.argv("--sandbox", "read-only", "-c", `approval_policy="never"`, "-c", "project_doc_max_bytes=0")
 	}
+	p.argv(model.Flags...)
 	if err := codexPrompts(p, before); err != nil {
 		return err
 	}

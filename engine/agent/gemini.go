@@ -85,6 +85,7 @@ func planGemini(_ context.Context, p *planning) error {
 		return err
 	}
 	p.argv(p.program)
+	p.argv(p.model().Flags...)
 	if answered {
 		p.argv("--resume", id)
 		p.out.Resume = true

@@ -101,6 +101,7 @@ func opencodeConfig(p *planning) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	p.model().MergeConfig(config)
 	list := func(key, value string) {
 		before, _ := config[key].([]any)
 		if !slices.Contains(before, any(value)) {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"cellmux/cell"
 	"cellmux/engine"
 )
 
@@ -86,6 +87,12 @@ func (p *planning) lookup(name string) string {
 		}
 	}
 	return ""
+}
+
+// model is what [llm] asks of this agent; its environment and its notes are the
+// opener's.
+func (p *planning) model() cell.Model {
+	return cell.ModelFor(cell.ModelInput{Agent: p.agent.name, LLM: p.CellConfig.LLM, Isolated: p.Config.Guest.Isolated})
 }
 
 func (p *planning) isSet(name string) bool {
