@@ -21,6 +21,7 @@ import (
 	"sync"
 
 	"cellmux/cell/cfg"
+	"cellmux/cell/lock"
 	"cellmux/cell/proc"
 	"cellmux/engine"
 )
@@ -61,9 +62,8 @@ type Docker struct {
 	owner string
 
 	mu    sync.Mutex
-	facts *facts                 // of the runtime, once it has answered
-	users map[string]string      // by cell, what its container was made for: "uid:gid"
-	cells map[string]*sync.Mutex // one Up or Down at a time for each cell
+	facts *facts            // of the runtime, once it has answered
+	users map[string]string // by cell, what its container was made for: "uid:gid"
 }
 
 var (
@@ -77,7 +77,7 @@ func New(o Options) *Docker {
 		o.HostUser = "user"
 	}
 	digest := sha256.Sum256([]byte(strconv.Itoa(o.UID) + "\x00" + o.StateDir))
-	return &Docker{o: o, owner: hex.EncodeToString(digest[:6]), users: make(map[string]string), cells: make(map[string]*sync.Mutex)}
+	return &Docker{o: o, owner: hex.EncodeToString(digest[:6]), users: make(map[string]string)}
 }
 
 // Kind implements engine.Engine.
@@ -156,13 +156,19 @@ func (d *Docker) Up(ctx context.Context, c engine.Cell, progress func(engine.Pro
 	if err := os.MkdirAll(c.WorkspaceHome, 0o700); err != nil {
 		return fmt.Errorf("make the workspace home: %w", err)
 	}
-	defer d.lock(c.Name)()
 	if err := d.local(ctx); err != nil {
 		return err
 	}
-	// Another terminal may create, start or remove the same container between
+	if b, found, err := d.inspect(ctx, d.containerName(c.Name)); err != nil || found && b.owner == d.owner && b.status == "running" {
+		return err
+	}
+	unlock, err := d.lock(ctx, "cell-"+c.Name)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	// Somebody may create, start or remove the same container by hand between
 	// two calls of ours; each such answer leads to another look.
-	var err error
 	for range 4 {
 		var again bool
 		if again, err = d.step(ctx, c, progress); !again {
@@ -256,11 +262,15 @@ func (d *Docker) Down(ctx context.Context, c engine.Cell) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	defer d.lock(c.Name)()
 	if err := d.local(ctx); err != nil {
 		return err
 	}
-	err := d.do(ctx, "stop the container of cell "+c.Name, "stop", "--time", "2", d.containerName(c.Name))
+	unlock, err := d.lock(ctx, "cell-"+c.Name)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	err = d.do(ctx, "stop the container of cell "+c.Name, "stop", "--time", "2", d.containerName(c.Name))
 	if errors.Is(err, ErrGone) {
 		return nil
 	}
@@ -270,10 +280,14 @@ func (d *Docker) Down(ctx context.Context, c engine.Cell) error {
 // Remove stops and removes a cell's container, for a cell that is deleted. What
 // is mounted stays.
 func (d *Docker) Remove(ctx context.Context, c engine.Cell) error {
-	defer d.lock(c.Name)()
 	if err := d.local(ctx); err != nil {
 		return err
 	}
+	unlock, err := d.lock(ctx, "cell-"+c.Name)
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	return d.remove(ctx, d.containerName(c.Name))
 }
 
@@ -338,15 +352,13 @@ func (d *Docker) Instances(ctx context.Context) ([]engine.Instance, error) {
 	return all, nil
 }
 
-// lock lets one Up or Down of a cell run at a time in this process.
-func (d *Docker) lock(cell string) (unlock func()) {
-	d.mu.Lock()
-	m := d.cells[cell]
-	if m == nil {
-		m = new(sync.Mutex)
-		d.cells[cell] = m
+// lock keeps every cellmux of this user from doing the same thing at once: two
+// terminals that open one cell, or two cells that need one network, of which
+// docker makes two of the same name when it is asked twice.
+func (d *Docker) lock(ctx context.Context, name string) (unlock func(), err error) {
+	held, err := lock.Wait(ctx, filepath.Join(d.o.StateDir, "locks", name))
+	if err != nil {
+		return nil, err
 	}
-	d.mu.Unlock()
-	m.Lock()
-	return m.Unlock
+	return held.Release, nil
 }

@@ -120,11 +120,16 @@ func (d *Docker) proxyEnv(c engine.Cell, pairs []string) []string {
 
 // prepareNetwork makes what n needs and does not find.
 func (d *Docker) prepareNetwork(ctx context.Context, n network, progress func(engine.Progress)) error {
+	if n.name == "" {
+		return nil
+	}
+	unlock, err := d.lock(ctx, "networks")
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	switch n.mode {
 	case networkOpen:
-		if n.name == "" {
-			return nil
-		}
 		// Cells reach the world, but not one another.
 		return d.ensureNetwork(ctx, n.name, "--opt", "com.docker.network.bridge.enable_icc=false")
 	case networkAllowlist:
@@ -205,6 +210,11 @@ func (d *Docker) PruneNetworks(ctx context.Context) error {
 	if err := d.local(ctx); err != nil {
 		return err
 	}
+	unlock, err := d.lock(ctx, "networks")
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	result, err := d.run(ctx, quick, "network", "ls", "--filter", "label="+labelOwner+"="+d.owner, "--format", "{{.Name}}")
 	if err = d.judge("list the networks", result, err); err != nil {
 		return err

@@ -4,9 +4,7 @@ package docker_test
 
 import (
 	"context"
-	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -147,6 +145,3 @@ func TestRealConformance(t *testing.T) {
 		return enginetest.Subject{Engine: l.engine, Cell: l.cell(nil), Path: "/usr/local/bin:/usr/bin:/bin", TextOnly: true}
 	})
 }
-
-var _ = fmt.Sprint
-var _ = filepath.Join
