@@ -7,7 +7,6 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 
 	"cellmux/engine/fleet"
-	"cellmux/shellctx/convo"
 	"cellmux/shellctx/run"
 )
 
@@ -44,38 +43,33 @@ func newComposer() composer {
 	return composer{field: editor{lines: true}, drafts: map[draftKey]string{}, history: map[string][]string{}}
 }
 
-// A composed text is prose, or a shell line with its mode.
+// A composed text is what the field holds, read by run.ParseLine: a function of
+// the text alone, so that typing and pasting mean the same.
 type composed struct {
-	shell bool
-	mode  run.Mode
-	text  string // without the marks
-	marks int    // bytes of marks before text
+	run.Line
+	marks int // bytes of marks and space in front of a shell line's source
 }
 
-// compose reads what the field holds. It is a function of the text alone, so
-// that typing and pasting mean the same.
 func readComposed(text string) composed {
-	switch {
-	case strings.HasPrefix(text, `\!`):
-		return composed{text: text[1:]}
-	case strings.HasPrefix(text, "!!"):
-		return composed{shell: true, mode: run.Private, text: text[2:], marks: 2}
-	case strings.HasPrefix(text, "!?"):
-		return composed{shell: true, mode: run.Ask, text: text[2:], marks: 2}
-	case strings.HasPrefix(text, "!"):
-		return composed{shell: true, mode: run.Context, text: text[1:], marks: 1}
+	c := composed{Line: run.ParseLine(text)}
+	if c.Shell {
+		rest := strings.TrimLeft(text, " \t\r\n")[1:]
+		if rest != "" && (rest[0] == '!' || rest[0] == '?') {
+			rest = rest[1:]
+		}
+		c.marks = len(text) - len(strings.TrimLeft(rest, " \t\r\n"))
 	}
-	return composed{text: text}
+	return c
 }
 
 // mode is what becomes of the line, after the user's switch for answers.
 func (c *composer) mode(read composed, byDefault bool) run.Mode {
-	ask := read.mode == run.Ask || read.mode == run.Context && byDefault
+	ask := read.Mode == run.Ask || read.Mode == run.Context && byDefault
 	if c.flipped {
 		ask = !ask
 	}
 	switch {
-	case read.mode == run.Private:
+	case read.Mode == run.Private:
 		return run.Private
 	case ask:
 		return run.Ask
@@ -136,7 +130,7 @@ func (c *composer) typed(m *Model, k tea.KeyMsg) tea.Cmd {
 	was := readComposed(c.field.text)
 	c.field.key(k)
 	c.choices = nil
-	if is := readComposed(c.field.text); is.shell && !was.shell {
+	if is := readComposed(c.field.text); is.Shell && !was.Shell {
 		return c.asksWhere(m)
 	}
 	return nil
@@ -144,7 +138,7 @@ func (c *composer) typed(m *Model, k tea.KeyMsg) tea.Cmd {
 
 // asksWhere asks where a shell line would run, for the prompt.
 func (c *composer) asksWhere(m *Model) tea.Cmd {
-	if !readComposed(c.field.text).shell {
+	if !readComposed(c.field.text).Shell {
 		return nil
 	}
 	ref, onHost := c.ref, c.onHost
@@ -191,7 +185,7 @@ func (c *composer) act(m *Model, name string) tea.Cmd {
 	case "history":
 		m.overlay = c.historyMenu()
 	case "ask":
-		if !readComposed(c.field.text).shell {
+		if !readComposed(c.field.text).Shell {
 			m.say("An agent always answers a message; " + m.keys.show("ask") + " is for ! lines.")
 			return nil
 		}
@@ -212,30 +206,30 @@ func (c *composer) enter(m *Model) tea.Cmd {
 		return nil
 	}
 	read := readComposed(c.field.text)
-	if strings.TrimSpace(read.text) == "" {
+	if strings.TrimSpace(read.Text) == "" {
 		c.leave(m)
 		return nil
 	}
 	c.remember(c.field.text)
 	mode, onHost, ref, refs := c.mode(read, m.settings.AskByDefault), c.onHost, c.ref, c.refs
-	delete(c.drafts, draftKey{ref, read.shell})
+	delete(c.drafts, draftKey{ref, read.Shell})
 	c.field.set("")
 	c.flipped = false
-	if !read.shell {
+	if !read.Shell {
 		m.focus = inList
 		m.list.unmark()
-		return m.perform(sendText{refs, read.text})
+		return m.perform(sendText{refs, read.Text})
 	}
 	// The log has the focus then: there, x and ctrl-c cancel the command.
 	m.focus = inLog
-	return m.perform(runLine{ref, read.text, mode, onHost})
+	return m.perform(runLine{ref, read.Text, mode, onHost})
 }
 
 // leave keeps the draft.
 func (c *composer) leave(m *Model) {
 	read := readComposed(c.field.text)
-	key := draftKey{c.ref, read.shell}
-	if strings.TrimSpace(read.text) == "" {
+	key := draftKey{c.ref, read.Shell}
+	if strings.TrimSpace(read.Text) == "" {
 		delete(c.drafts, key)
 	} else {
 		c.drafts[key] = c.field.text
@@ -274,10 +268,10 @@ func (c *composer) historyMenu() overlay {
 // `!` line it changes between the cell and the host.
 func (c *composer) complete(m *Model) tea.Cmd {
 	read := readComposed(c.field.text)
-	if !read.shell {
+	if !read.Shell {
 		return nil
 	}
-	if read.text == "" {
+	if read.Text == "" {
 		if cell, _ := m.list.find(c.ref); cell != nil && cell.Engine == "host" {
 			m.say("This is a host cell: its commands run on the host anyway.")
 			return nil
@@ -292,12 +286,12 @@ func (c *composer) complete(m *Model) tea.Cmd {
 		return nil
 	}
 	c.before = c.field.text
-	return m.perform(completeLine{c.ref, read.text, max(0, c.field.cursor-read.marks)})
+	return m.perform(completeLine{c.ref, read.Text, max(0, c.field.cursor-read.marks)})
 }
 
 func (c *composer) completed(m *Model, r completed) {
 	read := readComposed(c.field.text)
-	if r.err != nil || read.text != r.text || m.focus != inComposer {
+	if r.err != nil || read.Text != r.text || m.focus != inComposer {
 		return
 	}
 	if len(r.choices) == 0 {
@@ -320,7 +314,7 @@ func (c *composer) take(line string) {
 // inPane runs the line in a new pane of the cell, for what needs a terminal.
 func (c *composer) inPane(m *Model) tea.Cmd {
 	read := readComposed(c.field.text)
-	if !read.shell || strings.TrimSpace(read.text) == "" {
+	if !read.Shell || strings.TrimSpace(read.Text) == "" {
 		m.say("Write a ! line first.")
 		return nil
 	}
@@ -328,7 +322,7 @@ func (c *composer) inPane(m *Model) tea.Cmd {
 	delete(c.drafts, draftKey{c.ref, true})
 	c.field.set("")
 	m.focus = inList
-	return m.perform(openPane{cell: c.ref.Cell, agent: "shell", line: read.text})
+	return m.perform(openPane{cell: c.ref.Cell, agent: "shell", line: read.Text})
 }
 
 func (c *composer) edited(m *Model, e edited) {
@@ -339,83 +333,4 @@ func (c *composer) edited(m *Model, e edited) {
 	c.field.set("")
 	c.field.insert(strings.TrimRight(e.text, "\n"))
 	m.focus = inComposer
-}
-
-// send stores a message for each slot; what became of each comes back.
-func (m *Model) send(i sendText) tea.Cmd {
-	var commands []tea.Cmd
-	for _, ref := range i.refs {
-		commands = append(commands, m.call(slowly, func(ctx context.Context) tea.Msg {
-			entry, err := m.ports.Conversation.Send(ctx, ref, i.text)
-			return sent{ref, entry, i.text, err}
-		}))
-	}
-	return tea.Batch(commands...)
-}
-
-func (m *Model) messageSent(s sent) tea.Cmd {
-	if s.err != nil {
-		// The text must not be lost: it becomes the pane's draft again.
-		key := draftKey{s.ref, false}
-		if m.composer.drafts[key] == "" {
-			m.composer.drafts[key] = s.text
-		}
-		m.warn(s.err)
-		return nil
-	}
-	m.say("Message to " + m.refName(s.ref) + ": " + deliveryText(s.entry) + ".")
-	return m.conversationGrew("")
-}
-
-func deliveryText(e convo.Entry) string {
-	text := string(e.Delivery)
-	if e.Delivery == convo.Unconfirmed {
-		text = "unconfirmed (perhaps submitted; only you repeat it)"
-	}
-	if e.Reason != "" {
-		text += ", " + strings.TrimSuffix(e.Reason, ".")
-	}
-	return text
-}
-
-// openForLine opens a shell pane and, as soon as it is there, types the line
-// into it and attaches.
-func (m *Model) openForLine(i openPane) tea.Cmd {
-	m.say("Opening a pane for " + clean(firstLine(i.line)) + " …")
-	return m.work(fleet.Ref{Cell: i.cell, Slot: fleet.WholeCell}, slowly, func(ctx context.Context) done {
-		ref, err := m.ports.Fleet.Open(ctx, i.cell, i.agent)
-		return done{err: err, choose: &ref, then: lineForPane{ref, i.line}}
-	})
-}
-
-// lineForPane waits for ref's pane.
-type lineForPane struct {
-	ref  fleet.Ref
-	line string
-}
-
-// attachWanted types a waiting line when its pane is there.
-func (m *Model) attachWanted() tea.Cmd {
-	w := m.lineWaits
-	if w == nil {
-		return nil
-	}
-	_, slot := m.list.find(w.ref)
-	if slot == nil || slot.Pane == "" {
-		return nil
-	}
-	m.lineWaits = nil
-	pane := slot.Pane
-	keys := []string{}
-	for _, r := range w.line {
-		keys = append(keys, literal(r))
-	}
-	m.list.use(idOf(w.ref))
-	return m.call(quickly, func(ctx context.Context) tea.Msg {
-		if err := m.ports.Panes.Type(ctx, pane, append(keys, "Enter")); err != nil {
-			return foregroundReady{err: err}
-		}
-		a, err := m.ports.Panes.Attach(m.ctx, pane)
-		return foregroundReady{attachment: a, err: err}
-	})
 }

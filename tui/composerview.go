@@ -8,7 +8,7 @@ import (
 func (m *Model) prompt() (text string, t token) {
 	c := &m.composer
 	read := readComposed(c.field.text)
-	if !read.shell {
+	if !read.Shell {
 		if len(c.refs) > 1 {
 			return "m " + plural(len(c.refs), "pane", "panes") + " > ", tWaiting
 		}

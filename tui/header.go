@@ -49,8 +49,10 @@ func (m *Model) header(w int) string {
 // that fits.
 func (m *Model) headerMiddle(room int) string {
 	p := m.painter
+	room -= 2
 	if len(m.snapshot.Work) > 0 {
-		return p.paint(tFocus, p.fit(m.workText(m.snapshot.Work[0]), min(room, width(m.workText(m.snapshot.Work[0])))))
+		text := m.workText(m.snapshot.Work[0])
+		return p.paint(tFocus, p.fit(text, min(room, width(text))))
 	}
 	if m.snapshot.Server != "" {
 		text := "tmux gives no answer"
@@ -83,19 +85,30 @@ func (m *Model) headerMiddle(room int) string {
 	return strings.Join(shown, "  ")
 }
 
-// workText is a long piece of work: what, how far, and since when.
+// workText is a long piece of work: what, and how far.
 func (m *Model) workText(w fleet.Work) string {
+	text := clean(w.What)
+	switch {
+	case w.Total > 0:
+		text += fmt.Sprintf("  %d%%", w.Done*100/w.Total)
+	case w.Done > 0:
+		text += fmt.Sprintf("  %d %s", w.Done, w.Unit)
+	}
+	return text
+}
+
+// workNote is all of it: the step, the amount, since when, and how to end it.
+func (m *Model) workNote(w fleet.Work, now time.Time) string {
 	text := clean(w.What)
 	if w.Step != "" {
 		text += ": " + clean(w.Step)
 	}
-	switch {
-	case w.Total > 0:
-		text += fmt.Sprintf("  %d/%d %s (%d%%)", w.Done, w.Total, w.Unit, w.Done*100/w.Total)
-	case w.Done > 0:
+	if w.Total > 0 {
+		text += fmt.Sprintf("  %d of %d %s", w.Done, w.Total, w.Unit)
+	} else if w.Done > 0 {
 		text += fmt.Sprintf("  %d %s", w.Done, w.Unit)
 	}
-	return text + "  " + age(time.Now().Sub(w.Started)) + "  (:cancel-work)"
+	return text + "  for " + age(now.Sub(w.Started)) + "  (" + m.keys.show("cancel-work") + " ends it)"
 }
 
 // footerKeys are the bindings that work here and now, as many as fit.
@@ -171,6 +184,10 @@ func (m *Model) enterWord() string {
 	return "attach"
 }
 
+// noteLife is how long a message stands that no key has taken away; what went
+// wrong stands until a key is pressed.
+const noteLife = 15 * time.Second
+
 // footerNote is the last row: the filter's field, a message, or who waits; and
 // at its right what can be undone.
 func (m *Model) footerNote(w int) string {
@@ -192,7 +209,7 @@ func (m *Model) footerNote(w int) string {
 	if m.note.alarm {
 		t = tDead
 	}
-	if text == "" {
+	if text == "" || !m.note.alarm && now.Sub(m.note.at) > noteLife {
 		text, t = m.standing(now)
 	}
 	if p.ascii {
@@ -205,6 +222,9 @@ func (m *Model) footerNote(w int) string {
 func (m *Model) standing(now time.Time) (string, token) {
 	if m.snapshot.Server != "" {
 		return clean(m.snapshot.Server), tDead
+	}
+	if len(m.snapshot.Work) > 0 {
+		return m.workNote(m.snapshot.Work[0], now), tFocus
 	}
 	if cell, _ := m.list.target(); cell != nil {
 		switch {

@@ -46,6 +46,7 @@ func (m *Model) wantsAlt(k tea.KeyMsg) bool {
 func (m *Model) place() place { return m.focus }
 
 func (m *Model) keyPressed(k tea.KeyMsg) tea.Cmd {
+	m.note = note{} // it has been read, or what the key does says something newer
 	if k.Paste {
 		return m.pasted(string(k.Runes))
 	}
@@ -146,10 +147,11 @@ func (m *Model) filterKey(k tea.KeyMsg) tea.Cmd {
 	case "down":
 		m.list.move(1)
 	default:
+		before := m.list.selected
 		f.field.key(k)
 		f.parse()
 		m.list.rebuild()
-		if !m.list.has(m.list.selected) {
+		if m.list.selected != before { // it was filtered away: the best guess is on top
 			m.list.first()
 		}
 		return nil

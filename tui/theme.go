@@ -24,13 +24,15 @@ const (
 	tSelected
 	tMarked
 	tAlarm // type-in mode, and what must not be overlooked
+	tCode
+	tEmphasis
 	tAdded
 	tRemoved
 	tokens
 )
 
 var tokenNames = [tokens]string{"text", "dim", "running", "waiting", "idle", "dead", "focus", "remote",
-	"title", "key", "selected", "marked", "alarm", "added", "removed"}
+	"title", "key", "selected", "marked", "alarm", "code", "emphasis", "added", "removed"}
 
 // themes are data: token to style words. The colours are the terminal's own 16,
 // so that a theme of the terminal's stays what the user chose. What a theme
@@ -39,13 +41,13 @@ var themes = map[string]map[string]string{
 	"default": {
 		"dim": "dim", "running": "green", "waiting": "yellow bold", "idle": "dim", "dead": "red",
 		"focus": "blue bold", "remote": "magenta", "title": "bold", "key": "bold",
-		"selected": "reverse", "marked": "cyan bold", "alarm": "reverse bold red", "added": "green", "removed": "red",
+		"selected": "reverse", "marked": "cyan bold", "alarm": "reverse bold red", "code": "cyan", "emphasis": "italic", "added": "green", "removed": "red",
 	},
 	"light": {"waiting": "magenta bold", "remote": "cyan", "dim": "bright-black", "idle": "bright-black"},
 	"bright": {"running": "bright-green", "waiting": "bright-yellow bold", "dead": "bright-red bold", "focus": "bright-blue bold",
 		"remote": "bright-magenta", "dim": "text", "idle": "text"},
 	"plain": {"running": "text", "waiting": "bold", "idle": "text", "dead": "bold", "focus": "bold", "remote": "text",
-		"dim": "text", "marked": "bold", "alarm": "reverse bold", "added": "text", "removed": "text"},
+		"dim": "text", "marked": "bold", "alarm": "reverse bold", "code": "text", "added": "text", "removed": "text"},
 }
 
 // Themes returns the names of the built-in themes.
