@@ -91,29 +91,67 @@ func (t *Transport) Paste(ctx context.Context, target convo.Target, text string)
 	return refused(t.terminal.Paste(ctx, pane.ID, text))
 }
 
-// Enter submits what is in the box, after the agent's settle time.
+// Times around a paste. An agent that gets Enter too early takes it for a line
+// end of the paste; how early that is depends on how busy the machine is, so
+// that the text is waited for on the screen, and the agent's own time is a least.
+const (
+	leastSettle  = 300 * time.Millisecond
+	textPatience = time.Second
+	textInterval = 30 * time.Millisecond
+)
+
+// Enter submits what is in the box, when the text stands there and after the
+// agent's settle time.
 func (t *Transport) Enter(ctx context.Context, target convo.Target) error {
-	if a, known := t.agents.Lookup(target.Agent); known {
-		timer := time.NewTimer(a.Settle())
-		defer timer.Stop()
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-timer.C:
-		}
+	a, known := t.agents.Lookup(target.Agent)
+	if !known {
+		return fmt.Errorf("%w: no agent is called %q", convo.ErrRefused, target.Agent)
 	}
-	pane, err := t.pane(ctx, target)
+	pane, seen, err := t.awaitText(ctx, target)
 	if err != nil {
 		return err
 	}
-	box, err := t.look(ctx, target, pane)
 	t.mu.Lock()
 	if t.seen == nil {
 		t.seen = map[string]bool{}
 	}
-	t.seen[keyOf(target)] = err == nil && box.Draft != ""
+	t.seen[keyOf(target)] = seen
 	t.mu.Unlock()
+	if err := pause(ctx, max(a.Settle(), leastSettle)); err != nil {
+		return err
+	}
 	return refused(t.terminal.Keys(ctx, pane.ID, "Enter"))
+}
+
+// awaitText waits until the agent's box shows a text, at most textPatience: not
+// every agent's box can be read.
+func (t *Transport) awaitText(ctx context.Context, target convo.Target) (pane tmux.Pane, seen bool, err error) {
+	patience := time.Now().Add(textPatience)
+	for {
+		if pane, err = t.pane(ctx, target); err != nil {
+			return pane, false, err
+		}
+		if box, err := t.look(ctx, target, pane); err == nil && box.Draft != "" {
+			return pane, true, nil
+		}
+		if time.Now().After(patience) {
+			return pane, false, nil
+		}
+		if err := pause(ctx, textInterval); err != nil {
+			return pane, false, err
+		}
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
 }
 
 // pane finds the live pane of a slot by its tags.
@@ -175,6 +213,9 @@ func (t *Transport) Submitted(ctx context.Context, target convo.Target, text str
 		case time.Since(gone) > wordPatience:
 			return true, nil
 		}
+		if time.Since(since) > oldAttempt {
+			return false, errNoProof // what was not told then is not told now
+		}
 		select {
 		case <-ctx.Done():
 			if err == nil && last.Known && last.Draft != "" {
@@ -185,6 +226,9 @@ func (t *Transport) Submitted(ctx context.Context, target convo.Target, text str
 		}
 	}
 }
+
+// oldAttempt is the age at which an attempt is looked up, and not waited for.
+const oldAttempt = 30 * time.Second
 
 // wordPatience is how long an agent that could tell of a turn is waited for,
 // after its box has become empty.

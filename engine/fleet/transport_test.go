@@ -1,0 +1,209 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"cellmux/engine/agent"
+	"cellmux/engine/tmux"
+	"cellmux/shellctx/convo"
+)
+
+// terminal is one pane that shows what its box function draws, and notes what
+// was done to it.
+type terminal struct {
+	mu       sync.Mutex
+	list     tmux.List
+	text     string // in the agent's box
+	asks     bool
+	did      []string
+	pasteErr error
+	enter    func(*terminal) // what Enter does; nil empties the box
+}
+
+func (t *terminal) Refresh(context.Context) tmux.List { return t.list }
+
+func (t *terminal) Capture(context.Context, string, int) (tmux.Screen, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	rule := strings.Repeat("─", 80)
+	rows := []string{"● Earlier answer", rule, "❯ " + t.text, rule, "  ? for shortcuts"}
+	if t.asks {
+		rows = []string{" Do you want to proceed?", " ❯ 1. Yes", "   2. No"}
+	}
+	return tmux.Screen{Pane: "%1", Rows: rows, Width: 80, Height: len(rows)}, nil
+}
+
+func (t *terminal) Paste(_ context.Context, pane, text string) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.pasteErr != nil {
+		return t.pasteErr
+	}
+	t.did, t.text = append(t.did, "paste "+pane), text
+	return nil
+}
+
+func (t *terminal) Keys(_ context.Context, pane string, keys ...string) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.did = append(t.did, strings.Join(keys, " "))
+	if t.enter != nil {
+		t.enter(t)
+	} else {
+		t.text = ""
+	}
+	return nil
+}
+
+func newTransport() (*Transport, *terminal, *watcher, convo.Target) {
+	term := &terminal{list: tmux.List{Known: true, Panes: []tmux.Pane{{ID: "%1", Cell: "api"}}}}
+	w := &watcher{status: map[string]agent.Status{"api:0": {State: agent.Idle}}, changes: make(chan struct{}, 1)}
+	target := convo.Target{Session: "s", Cell: "api", Slot: 0, Agent: "claude"}
+	return NewTransport(term, agent.New(agent.Options{}), w), term, w, target
+}
+
+func TestStateOfAPane(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(*terminal, *watcher, *convo.Target)
+		want   convo.PaneState
+	}{
+		{"idle", func(*terminal, *watcher, *convo.Target) {}, convo.PaneState{Live: true, Ready: true}},
+		{"half typed", func(p *terminal, _ *watcher, _ *convo.Target) { p.text = "half" }, convo.PaneState{Live: true, Ready: true, Draft: true}},
+		{"a question on the screen that the agent's own word does not know yet",
+			func(p *terminal, _ *watcher, _ *convo.Target) { p.asks = true }, convo.PaneState{Live: true, Asking: true}},
+		{"a question by the agent's word that the screen does not show",
+			func(_ *terminal, w *watcher, _ *convo.Target) { w.status["api:0"] = agent.Status{State: agent.Waiting} }, convo.PaneState{Live: true, Asking: true}},
+		{"works", func(_ *terminal, w *watcher, _ *convo.Target) { w.status["api:0"] = agent.Status{State: agent.Working} }, convo.PaneState{Live: true, Ready: true, Busy: true}},
+		{"no answer", func(p *terminal, _ *watcher, _ *convo.Target) { p.list.Known = false }, convo.PaneState{Unknown: true}},
+		{"dead", func(p *terminal, _ *watcher, _ *convo.Target) { p.list.Panes[0].Dead = true }, convo.PaneState{}},
+		{"none", func(p *terminal, _ *watcher, _ *convo.Target) { p.list.Panes = nil }, convo.PaneState{}},
+		{"a shell", func(_ *terminal, _ *watcher, t *convo.Target) { t.Agent = "shell" }, convo.PaneState{Live: true}},
+	} {
+		transport, term, w, target := newTransport()
+		c.change(term, w, &target)
+		got, err := transport.State(t.Context(), target)
+		got.Reason = ""
+		if err != nil || got != c.want {
+			t.Errorf("%s: %+v, %v; want %+v", c.name, got, err, c.want)
+		}
+	}
+}
+
+func TestEnterComesAfterTheTextStandsInTheBox(t *testing.T) {
+	transport, term, _, target := newTransport()
+	began := time.Now()
+	if err := transport.Paste(t.Context(), target, "hello"); err != nil {
+		t.Fatal(err)
+	}
+	if err := transport.Enter(t.Context(), target); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(term.did, ", "); got != "paste %1, Enter" || time.Since(began) < leastSettle {
+		t.Errorf("%s after %v", got, time.Since(began))
+	}
+}
+
+func TestRefusalsOfTmuxLeaveTheMessageQueued(t *testing.T) {
+	for _, err := range []error{tmux.ErrDead, tmux.ErrGone, tmux.ErrNoServer} {
+		transport, term, _, target := newTransport()
+		term.pasteErr = fmt.Errorf("paste: %w", err)
+		if got := transport.Paste(t.Context(), target, "x"); !errors.Is(got, convo.ErrRefused) {
+			t.Errorf("%v: %v", err, got)
+		}
+	}
+	transport, term, _, target := newTransport()
+	term.pasteErr = tmux.ErrNoAnswer
+	if got := transport.Paste(t.Context(), target, "x"); got == nil || errors.Is(got, convo.ErrRefused) {
+		t.Errorf("without an answer nobody knows whether it was pasted: %v", got)
+	}
+}
+
+func TestAgentsWordProvesASubmission(t *testing.T) {
+	since := time.Now()
+	for _, c := range []struct {
+		name   string
+		status agent.Status
+		text   string
+		proven bool
+	}{
+		{"its words, folded and wrapped", agent.Status{TurnBegan: since, Prompt: `<pasted_content id="ab">fix  the "test"</pasted_content>`}, "fix the\n\"test\"", true},
+		{"no words", agent.Status{TurnBegan: since}, "fix", true},
+		{"another message's words", agent.Status{TurnBegan: since, Prompt: "something else"}, "fix the test", false},
+		{"a turn before", agent.Status{TurnBegan: since.Add(-time.Minute), Prompt: "fix the test"}, "fix the test", false},
+	} {
+		transport, _, w, target := newTransport()
+		w.status["api:0"] = c.status
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		proven, err := transport.Submitted(ctx, target, c.text, since)
+		cancel()
+		if proven != c.proven || proven == (err != nil) {
+			t.Errorf("%s: %v, %v", c.name, proven, err)
+		}
+	}
+}
+
+func TestBoxThatHeldTheTextAndIsEmptyProvesIt(t *testing.T) {
+	transport, _, _, target := newTransport()
+	since := time.Now()
+	if err := transport.Paste(t.Context(), target, "hello"); err != nil {
+		t.Fatal(err)
+	}
+	if err := transport.Enter(t.Context(), target); err != nil {
+		t.Fatal(err)
+	}
+	if proven, err := transport.Submitted(t.Context(), target, "hello", since); !proven || err != nil {
+		t.Errorf("%v, %v", proven, err)
+	}
+}
+
+func TestBoxThatStillHoldsTheTextProvesTheContrary(t *testing.T) {
+	transport, term, _, target := newTransport()
+	term.enter = func(p *terminal) { p.text += "\n" } // Enter was taken for a line end
+	since := time.Now()
+	if err := errors.Join(transport.Paste(t.Context(), target, "hello"), transport.Enter(t.Context(), target)); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	if proven, err := transport.Submitted(ctx, target, "hello", since); proven || err != nil {
+		t.Errorf("%v, %v", proven, err)
+	}
+}
+
+func TestTextThatNeverStoodInTheBoxIsNotCalledSubmitted(t *testing.T) {
+	transport, _, _, target := newTransport() // an empty box: the agent dropped the paste
+	ctx, cancel := context.WithTimeout(t.Context(), wordPatience+500*time.Millisecond)
+	defer cancel()
+	if proven, err := transport.Submitted(ctx, target, "hello", time.Now()); proven || err == nil {
+		t.Errorf("%v, %v", proven, err)
+	}
+}
+
+func TestQuestionThatComesUpAfterEnterIsNoProof(t *testing.T) {
+	transport, term, _, target := newTransport()
+	term.enter = func(p *terminal) { p.asks = true }
+	since := time.Now()
+	if err := errors.Join(transport.Paste(t.Context(), target, "hello"), transport.Enter(t.Context(), target)); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), wordPatience+500*time.Millisecond)
+	defer cancel()
+	if proven, err := transport.Submitted(ctx, target, "hello", since); proven || err == nil {
+		t.Errorf("%v, %v", proven, err)
+	}
+}
+
+func TestOldAttemptIsLookedUpAndNotWaitedFor(t *testing.T) {
+	transport, _, _, target := newTransport()
+	began := time.Now()
+	if proven, err := transport.Submitted(t.Context(), target, "hello", began.Add(-time.Hour)); proven || err == nil || time.Since(began) > time.Second {
+		t.Errorf("%v, %v after %v", proven, err, time.Since(began))
+	}
+}
