@@ -24,7 +24,6 @@ CREATE TABLE convo_messages (
 ) STRICT;
 CREATE UNIQUE INDEX convo_messages_message ON convo_messages (conversation, message);
 CREATE INDEX convo_messages_order ON convo_messages (conversation); -- and id, as every index
-CREATE INDEX convo_messages_stored ON convo_messages (stored);
 
 -- What becomes of a user's message. A row is open while something can still
 -- happen to it.
@@ -46,10 +45,11 @@ CREATE TABLE convo_outbox (
 CREATE INDEX convo_outbox_open ON convo_outbox (conversation, message) WHERE open = 1;
 CREATE INDEX convo_outbox_updated ON convo_outbox (updated);
 
--- The index has no copy of the text. It is filled behind the messages, not with
+-- The index has no copy of the text, and gets words that are cut and folded
+-- already; its tokenizer only splits them at their spaces. It is filled behind the messages, not with
 -- them: what has an ID up to convo_indexed.message is in it.
 CREATE VIRTUAL TABLE convo_search USING fts5 (
-	text, facets, content = '', contentless_delete = 1, tokenize = 'unicode61 remove_diacritics 2'
+	text, facets, content = '', contentless_delete = 1, tokenize = 'ascii'
 );
 CREATE TABLE convo_indexed (
 	only    INTEGER PRIMARY KEY CHECK (only = 1),

@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
+	"sync"
 	"time"
 
 	"cellmux/shellctx"
@@ -29,6 +31,9 @@ type store struct {
 	db    *sql.DB
 	now   func() time.Time
 	crash func(step string)
+
+	mu       sync.Mutex
+	prepared map[string]*sql.Stmt
 }
 
 func (s *store) transact(ctx context.Context, what string, change func(*sql.Tx) error) error {
@@ -51,33 +56,42 @@ func (s *store) transact(ctx context.Context, what string, change func(*sql.Tx) 
 // append stores messages in one transaction. With queue they get a row in the
 // outbox too.
 func (s *store) append(ctx context.Context, t Target, messages []protocol.ChatMessage, queue bool) ([]Entry, error) {
+	// Encoding needs no lock that others wait for.
+	bodies := make([][]byte, len(messages))
+	for i, m := range messages {
+		var err error
+		if bodies[i], err = m.Encode(); err != nil {
+			return nil, err
+		}
+	}
 	var entries []Entry
 	err := s.transact(ctx, "the messages", func(tx *sql.Tx) error {
-		entries = make([]Entry, 0, len(messages))
-		conversation, err := conversationOf(ctx, tx, t)
+		conversation, err := s.conversationOf(ctx, tx, t)
 		if err != nil {
 			return err
 		}
-		for _, m := range messages {
-			entry, err := s.insert(ctx, tx, conversation, t, m, queue)
-			if err != nil {
-				return err
-			}
-			entries = append(entries, entry)
+		var fresh []int
+		entries, fresh, err = s.insert(ctx, tx, conversation, t, messages, bodies)
+		if err != nil || !queue {
+			return err
 		}
-		return nil
+		return enqueue(ctx, tx, conversation, entries, fresh)
 	})
 	return entries, err
 }
 
 // conversationOf returns the row of a session, making it at its first message.
-func conversationOf(ctx context.Context, tx *sql.Tx, t Target) (int64, error) {
+func (s *store) conversationOf(ctx context.Context, tx *sql.Tx, t Target) (int64, error) {
 	if t.Session == "" {
 		return 0, errors.New("the target has no session ID")
 	}
+	find, err := s.statement(ctx, tx, `SELECT id, agent FROM convo_conversations WHERE session = ?`)
+	if err != nil {
+		return 0, err
+	}
 	var id int64
 	var agent string
-	err := tx.QueryRowContext(ctx, `SELECT id, agent FROM convo_conversations WHERE session = ?`, t.Session).Scan(&id, &agent)
+	err = find.QueryRowContext(ctx, t.Session).Scan(&id, &agent)
 	switch {
 	case err == nil && (agent == t.Agent || t.Agent == ""):
 		return id, nil
@@ -92,33 +106,100 @@ func conversationOf(ctx context.Context, tx *sql.Tx, t Target) (int64, error) {
 	return id, err
 }
 
-func (s *store) insert(ctx context.Context, tx *sql.Tx, conversation int64, t Target, m protocol.ChatMessage, queue bool) (Entry, error) {
-	body, err := m.Encode()
-	if err != nil {
-		return Entry{}, err
+// statement is a statement that each connection prepares once.
+func (s *store) statement(ctx context.Context, tx *sql.Tx, text string) (*sql.Stmt, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	prepared, known := s.prepared[text]
+	if !known {
+		var err error
+		if prepared, err = s.db.PrepareContext(ctx, text); err != nil {
+			return nil, err
+		}
+		if s.prepared == nil {
+			s.prepared = map[string]*sql.Stmt{}
+		}
+		s.prepared[text] = prepared
 	}
-	stored := s.now().UnixMilli()
-	entry := Entry{Session: t.Session, Cell: t.Cell, Slot: t.Slot, Agent: t.Agent, Message: m, Stored: time.UnixMilli(stored)}
-	err = tx.QueryRowContext(ctx, `INSERT INTO convo_messages (conversation, message, stored, body) VALUES (?, ?, ?, ?)
-		ON CONFLICT DO NOTHING RETURNING id`, conversation, m.ID, stored, string(body)).Scan(&entry.Seq)
-	if errors.Is(err, sql.ErrNoRows) {
-		return already(ctx, tx, conversation, m, body)
-	}
-	if err != nil || !queue {
-		return entry, err
-	}
-	context := shellctx.IsContextOnly(m)
-	entry.Delivery = Queued
-	if context {
-		entry.Delivery = Saved
-	}
-	_, err = tx.ExecContext(ctx, `INSERT INTO convo_outbox (message, conversation, context, state, open, updated) VALUES (?, ?, ?, ?, 1, ?)`,
-		entry.Seq, conversation, context, entry.Delivery, stored)
-	return entry, err
+	return tx.StmtContext(ctx, prepared), nil
 }
 
-// already returns the stored message of an ID that is taken.
-func already(ctx context.Context, tx *sql.Tx, conversation int64, m protocol.ChatMessage, body []byte) (Entry, error) {
+// insertSizes are the numbers of rows that one statement inserts; one with many
+// rows costs a third of as many with one.
+var insertSizes = []int{64, 8, 1}
+
+// insert stores messages that are not stored yet. It returns the entries of all,
+// and which of them are fresh.
+func (s *store) insert(ctx context.Context, tx *sql.Tx, conversation int64, t Target, messages []protocol.ChatMessage, bodies [][]byte) (entries []Entry, fresh []int, err error) {
+	stored := s.now().UnixMilli()
+	entries = make([]Entry, len(messages))
+	for at := 0; at < len(messages); {
+		size := insertSizes[slices.IndexFunc(insertSizes, func(n int) bool { return n <= len(messages)-at })]
+		rows := make([]any, 0, 4*size)
+		for i := at; i < at+size; i++ {
+			rows = append(rows, conversation, messages[i].ID, stored, string(bodies[i]))
+		}
+		insert, err := s.statement(ctx, tx, `INSERT INTO convo_messages (conversation, message, stored, body) VALUES (?, ?, ?, ?)`+
+			strings.Repeat(`, (?, ?, ?, ?)`, size-1)+` ON CONFLICT DO NOTHING`)
+		if err != nil {
+			return nil, nil, err
+		}
+		var newest int64
+		if err := tx.QueryRowContext(ctx, `SELECT coalesce(max(id), 0) FROM convo_messages`).Scan(&newest); err != nil {
+			return nil, nil, err
+		}
+		result, err := insert.ExecContext(ctx, rows...)
+		if err != nil {
+			return nil, nil, err
+		}
+		inserted, err := result.RowsAffected()
+		if err != nil {
+			return nil, nil, err
+		}
+		last, err := result.LastInsertId()
+		if err != nil {
+			return nil, nil, err
+		}
+		for i := at; i < at+size; i++ {
+			if inserted == int64(size) {
+				fresh = append(fresh, i)
+				// AUTOINCREMENT gives a statement's rows consecutive IDs.
+				entries[i] = Entry{Seq: last - int64(at+size-1-i), Session: t.Session, Cell: t.Cell, Slot: t.Slot, Agent: t.Agent,
+					Message: messages[i], Stored: time.UnixMilli(stored)}
+				continue
+			}
+			if entries[i], err = stands(ctx, tx, conversation, messages[i], bodies[i]); err != nil {
+				return nil, nil, err
+			}
+			if entries[i].Seq > newest {
+				fresh = append(fresh, i)
+			}
+		}
+		at += size
+	}
+	return entries, fresh, nil
+}
+
+// enqueue gives fresh messages a row in the outbox. One that was stored before
+// had its row then, or is history.
+func enqueue(ctx context.Context, tx *sql.Tx, conversation int64, entries []Entry, fresh []int) error {
+	for _, i := range fresh {
+		e := &entries[i]
+		context := shellctx.IsContextOnly(e.Message)
+		e.Delivery = Queued
+		if context {
+			e.Delivery = Saved
+		}
+		if _, err := tx.ExecContext(ctx, `INSERT INTO convo_outbox (message, conversation, context, state, open, updated) VALUES (?, ?, ?, ?, 1, ?)`,
+			e.Seq, conversation, context, e.Delivery, e.Stored.UnixMilli()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// stands returns the stored message of an ID, which must be this one.
+func stands(ctx context.Context, tx *sql.Tx, conversation int64, m protocol.ChatMessage, body []byte) (Entry, error) {
 	entries, err := query(ctx, tx, selectEntries+` WHERE m.conversation = ? AND m.message = ?`, conversation, m.ID)
 	if err != nil {
 		return Entry{}, err

@@ -160,11 +160,15 @@ func (s *store) endTurn(ctx context.Context, t Target, l letter, turn Turn, to D
 					return err
 				}
 			}
-			conversation, err := conversationOf(ctx, tx, t)
+			body, err := answer.Encode()
 			if err != nil {
 				return err
 			}
-			if _, err := s.insert(ctx, tx, conversation, t, answer, false); err != nil {
+			conversation, err := s.conversationOf(ctx, tx, t)
+			if err != nil {
+				return err
+			}
+			if _, _, err := s.insert(ctx, tx, conversation, t, []protocol.ChatMessage{answer}, [][]byte{body}); err != nil {
 				return err
 			}
 		}

@@ -67,7 +67,8 @@ func NewText(id string, role Role, text string, created time.Time) ChatMessage {
 
 // TextPart is a part that holds text. Invalid UTF-8 becomes U+FFFD.
 func TextPart(text string) ContentPart {
-	return ContentPart{raw: append(append([]byte(`{"type":"text","text":`), plainString(text)...), '}')}
+	raw := make([]byte, 0, len(text)+32)
+	return ContentPart{raw: append(appendString(append(raw, `{"type":"text","text":`...), text), '}')}
 }
 
 // AsText returns the text of a text part, and false for any other.
@@ -173,66 +174,72 @@ func (m *ChatMessage) UnmarshalJSON(data []byte) error {
 // key in Extra is left out: the field wins. (json.Marshal gives the same
 // document, but strips white space inside kept values and escapes < > &.)
 func (m ChatMessage) Encode() ([]byte, error) {
-	var out bytes.Buffer
-	field := func(key string, value []byte) {
-		if out.Len() > 1 {
-			out.WriteByte(',')
+	size := 160 + len(m.Addr) + len(m.Ref)
+	for _, part := range m.Content {
+		size += len(part.raw) + 1
+	}
+	out := append(make([]byte, 0, size), '{')
+	key := func(name string) {
+		if len(out) > 1 {
+			out = append(out, ',')
 		}
-		out.Write(plainString(key))
-		out.WriteByte(':')
-		out.Write(value)
+		out = append(appendString(out, name), ':')
 	}
-	out.WriteByte('{')
-	field("schema_version", plainString(cmp.Or(m.SchemaVersion, SchemaVersion)))
-	field("id", plainString(m.ID))
-	field("role", plainString(string(m.Role)))
+	text := func(name, value string) {
+		key(name)
+		out = appendString(out, value)
+	}
+	var invalid error
+	// Parts are valid by construction; what lies in exported fields may not be.
+	kept := func(name string, value json.RawMessage, missing string) {
+		key(name)
+		if len(value) > 0 && !json.Valid(value) {
+			invalid = fmt.Errorf("encode message %s: %q is not JSON", m.ID, name)
+		}
+		out = append(out, orDefault(value, missing)...)
+	}
+	text("schema_version", cmp.Or(m.SchemaVersion, SchemaVersion))
+	text("id", m.ID)
+	text("role", string(m.Role))
 	if m.CreatedAt != "" {
-		field("created_at", plainString(m.CreatedAt))
+		text("created_at", m.CreatedAt)
 	}
-	var content bytes.Buffer
-	content.WriteByte('[')
+	key("content")
+	out = append(out, '[')
 	for i, part := range m.Content {
 		if i > 0 {
-			content.WriteByte(',')
+			out = append(out, ',')
 		}
-		content.Write(orDefault(part.raw, "null"))
+		out = append(out, orDefault(part.raw, "null")...)
 	}
-	content.WriteByte(']')
-	field("content", content.Bytes())
-	field("addr", orDefault(m.Addr, "{}"))
-	field("meta", rawObject(m.Meta))
+	out = append(out, ']')
+	kept("addr", m.Addr, "{}")
+	key("meta")
+	out = append(out, '{')
+	for i, name := range slices.Sorted(maps.Keys(m.Meta)) {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		value := m.Meta[name]
+		if len(value) > 0 && !json.Valid(value) {
+			invalid = fmt.Errorf("encode message %s: metadata %q is not JSON", m.ID, name)
+		}
+		out = append(append(appendString(out, name), ':'), orDefault(value, "null")...)
+	}
+	out = append(out, '}')
 	if len(m.Ref) > 0 {
-		field("ref", m.Ref)
+		kept("ref", m.Ref, "")
 	}
-	for _, key := range slices.Sorted(maps.Keys(m.Extra)) {
-		if !slices.Contains(known, key) {
-			field(key, orDefault(m.Extra[key], "null"))
+	for _, name := range slices.Sorted(maps.Keys(m.Extra)) {
+		if !slices.Contains(known, name) {
+			kept(name, m.Extra[name], "null")
 		}
 	}
-	out.WriteByte('}')
-	if !json.Valid(out.Bytes()) {
-		return nil, fmt.Errorf("encode message %s: a kept value is not JSON", m.ID)
-	}
-	return out.Bytes(), nil
+	return append(out, '}'), invalid
 }
 
 // MarshalJSON is Encode.
 func (m ChatMessage) MarshalJSON() ([]byte, error) { return m.Encode() }
-
-func rawObject(object map[string]json.RawMessage) []byte {
-	var out bytes.Buffer
-	out.WriteByte('{')
-	for i, key := range slices.Sorted(maps.Keys(object)) {
-		if i > 0 {
-			out.WriteByte(',')
-		}
-		out.Write(plainString(key))
-		out.WriteByte(':')
-		out.Write(orDefault(object[key], "null"))
-	}
-	out.WriteByte('}')
-	return out.Bytes()
-}
 
 func orDefault(raw json.RawMessage, missing string) []byte {
 	if len(raw) == 0 {
@@ -241,11 +248,16 @@ func orDefault(raw json.RawMessage, missing string) []byte {
 	return raw
 }
 
-// plainString is text as a JSON string, with < > & readable.
-func plainString(text string) []byte {
-	var out bytes.Buffer
-	encoder := json.NewEncoder(&out)
-	encoder.SetEscapeHTML(false)
-	_ = encoder.Encode(text) // a string always encodes
-	return bytes.TrimSuffix(out.Bytes(), []byte("\n"))
+// appendString appends text as a JSON string, with < > & readable.
+func appendString(out []byte, text string) []byte {
+	for i := range len(text) {
+		if c := text[i]; c < 0x20 || c == '"' || c == '\\' || c >= 0x7f {
+			var encoded bytes.Buffer
+			encoder := json.NewEncoder(&encoded)
+			encoder.SetEscapeHTML(false)
+			_ = encoder.Encode(text) // a string always encodes
+			return append(out, bytes.TrimSuffix(encoded.Bytes(), []byte("\n"))...)
+		}
+	}
+	return append(append(append(out, '"'), text...), '"')
 }

@@ -1,0 +1,7 @@
+//go:build !unix
+
+package convo
+
+const canKillSelf = false
+
+func killSelf() { panic("no SIGKILL here") }
