@@ -3,12 +3,16 @@ package shell
 import (
 	"context"
 	"fmt"
+	"io"
+	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 
 	"mvdan.cc/sh/v3/interp"
+	"mvdan.cc/sh/v3/syntax"
 )
 
 // call is the interpreter's call handler: it sees every simple command before
@@ -26,8 +30,24 @@ func (x *execution) call(ctx context.Context, args []string) ([]string, error) {
 		return append([]string{cmdKill}, args[1:]...), nil
 	case "wait":
 		return x.waitArgs(args), nil
+	case "disown":
+		return []string{"true"}, nil // what is left running is never sent a hangup
+	case "jobs":
+		return []string{cmdJobs}, nil
 	case "trap":
 		return trapArgs(args), nil
+	case "return":
+		if len(args) == 1 {
+			return []string{"return", strconv.Itoa(hc.LastExitStatus)}, nil
+		}
+	case "cd":
+		return cdArgs(hc.Dir, args), nil
+	case "eval":
+		return x.evalArgs(args), nil
+	case "read":
+		if readNeedsOurs(args) {
+			return append([]string{cmdRead}, args[1:]...), nil
+		}
 	case "echo", "printf", "pwd", "type", "command", "dirs":
 		// A program would be ended by SIGPIPE; a builtin has to look.
 		if x.pipes {
@@ -35,8 +55,77 @@ func (x *execution) call(ctx context.Context, args []string) ([]string, error) {
 				return []string{"exit", strconv.Itoa(codeSignal + sigPipe)}, nil
 			}
 		}
+		switch args[0] {
+		case "echo":
+			return echoArgs(args), nil
+		case "printf":
+			return append([]string{cmdPrintf}, args[1:]...), nil
+		}
 	}
 	return args, nil
+}
+
+// echoArgs takes grouped flags apart: the interpreter knows -n, -e and -E alone.
+func echoArgs(args []string) []string {
+	if len(args) < 2 || len(args[1]) < 3 || args[1][0] != '-' || strings.Trim(args[1][1:], "neE") != "" {
+		return args
+	}
+	out := []string{"echo"}
+	for _, flag := range args[1][1:] {
+		out = append(out, "-"+string(flag))
+	}
+	return append(out, args[2:]...)
+}
+
+// cdArgs takes out the options that the interpreter does not know.
+func cdArgs(dir string, args []string) []string {
+	rest, physical := args[1:], false
+options:
+	for len(rest) > 0 {
+		switch rest[0] {
+		case "-L":
+			physical = false
+		case "-P":
+			physical = true
+		case "--":
+			rest = rest[1:]
+			break options
+		default:
+			break options
+		}
+		rest = rest[1:]
+	}
+	if physical && len(rest) == 1 && rest[0] != "-" {
+		path := rest[0]
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(dir, path)
+		}
+		if real, err := filepath.EvalSymlinks(path); err == nil {
+			rest = []string{real}
+		}
+	}
+	return append([]string{"cd"}, rest...)
+}
+
+// evalArgs instruments what is evaluated. What cannot be parsed is left to the
+// interpreter to report.
+func (x *execution) evalArgs(args []string) []string {
+	source := strings.Join(args[1:], " ")
+	if !strings.Contains(source, "&") && !strings.Contains(source, ">|") && !strings.Contains(source, "${") {
+		return args
+	}
+	file, err := syntax.NewParser().Parse(strings.NewReader(source), "")
+	if err != nil {
+		return args
+	}
+	if !x.instrument(file) {
+		return args
+	}
+	var out strings.Builder
+	if err := syntax.NewPrinter().Print(&out, file); err != nil {
+		return args
+	}
+	return []string{"eval", out.String()}
 }
 
 const sigPipe = 13
@@ -205,5 +294,18 @@ func listSignals(hc interp.HandlerContext, args []string) error {
 		}
 		_, _ = fmt.Fprintln(hc.Stdout, signalName(n))
 	}
+	return nil
+}
+
+// listJobs is the builtin jobs: the background statements that run.
+func (x *execution) listJobs(_ context.Context, hc interp.HandlerContext, _ []string) error {
+	x.mu.Lock()
+	ids := slices.Sorted(maps.Keys(x.jobs))
+	var out strings.Builder
+	for _, id := range ids {
+		fmt.Fprintf(&out, "[%d]  Running  %s &\n", id, x.jobs[id].source)
+	}
+	x.mu.Unlock()
+	_, _ = io.WriteString(hc.Stdout, out.String())
 	return nil
 }

@@ -20,7 +20,7 @@ import (
 // is rewritten before it runs, and only when it has any:
 //
 //	X &      __cellmux_job=$(__cellmux_new)
-//	         { __cellmux_in=$__cellmux_job; X; } >JOB/$__cellmux_job </dev/null &
+//	         { __cellmux_in=$__cellmux_job; X; } >JOB/$__cellmux_job &
 //	         __cellmux_shell=$!
 //	         __cellmux_pid=$(__cellmux_id $__cellmux_job $__cellmux_shell)
 //	$!       $__cellmux_pid
@@ -37,9 +37,12 @@ const (
 	varPID   = "__cellmux_pid"
 	varShell = "__cellmux_shell"
 
-	cmdNew  = "__cellmux_new"
-	cmdID   = "__cellmux_id"
-	cmdKill = "__cellmux_kill"
+	cmdNew    = "__cellmux_new"
+	cmdID     = "__cellmux_id"
+	cmdKill   = "__cellmux_kill"
+	cmdJobs   = "__cellmux_jobs"
+	cmdRead   = "__cellmux_read"
+	cmdPrintf = "__cellmux_printf"
 
 	// Below a file nothing can exist, so that these name no file of the user's.
 	pathJob   = "/dev/null/cellmux/job/"
@@ -66,20 +69,30 @@ type job struct {
 	done      chan struct{}
 }
 
-// instrument rewrites a file as described above.
-func (x *execution) instrument(file *syntax.File) {
+// instrument rewrites a file as described above, and spells what the
+// interpreter does not know in words that it does: >| as >, ${10} as ${@:10:1}.
+// It tells whether anything changed.
+func (x *execution) instrument(file *syntax.File) bool {
+	changed, background := false, false
 	syntax.Walk(file, func(n syntax.Node) bool {
 		switch n := n.(type) {
 		case *syntax.Stmt:
-			x.background = x.background || n.Background || n.Disown
+			background = background || n.Background || n.Disown
 		case *syntax.BinaryCmd:
 			x.pipes = x.pipes || n.Op == syntax.Pipe || n.Op == syntax.PipeAll
+		case *syntax.Redirect:
+			if n.Op == syntax.RdrClob {
+				n.Op, changed = syntax.RdrOut, true
+			}
+		case *syntax.ParamExp:
+			changed = positional(n) || changed
 		}
 		return true
 	})
-	if !x.background {
-		return
+	if !background {
+		return changed
 	}
+	x.background = true
 	var lists []*[]*syntax.Stmt
 	var pipes []*syntax.BinaryCmd
 	var substs []*syntax.CmdSubst
@@ -127,6 +140,20 @@ func (x *execution) instrument(file *syntax.File) {
 	for _, n := range pipes {
 		n.X = scope([]*syntax.Stmt{n.X})
 	}
+	return true
+}
+
+// positional spells a parameter beyond $9 as a slice of $@.
+func positional(n *syntax.ParamExp) bool {
+	if n.Param == nil || n.Short || n.Excl || n.Length || n.Width || n.Index != nil || n.Slice != nil || n.Repl != nil || n.Exp != nil {
+		return false
+	}
+	if i, err := strconv.Atoi(n.Param.Value); err != nil || i < 10 {
+		return false
+	}
+	n.Slice = &syntax.Slice{Offset: word(lit(n.Param.Value)), Length: word(lit("1"))}
+	n.Param = lit("@")
+	return true
 }
 
 func (x *execution) instrumentList(list []*syntax.Stmt) []*syntax.Stmt {
@@ -155,10 +182,7 @@ func (x *execution) instrumentList(list []*syntax.Stmt) []*syntax.Stmt {
 					assign(varIn, word(param(varJob))),
 					&inner,
 				}},
-				Redirs: []*syntax.Redirect{
-					{Op: syntax.RdrOut, Word: word(lit(pathJob), param(varJob))},
-					{Op: syntax.RdrIn, Word: word(lit(os.DevNull))},
-				},
+				Redirs: []*syntax.Redirect{{Op: syntax.RdrOut, Word: word(lit(pathJob), param(varJob))}},
 			},
 			// Apart, since a substitution is a subshell, which has no $! of ours.
 			assign(varShell, word(param("!"))),
@@ -219,6 +243,12 @@ func (x *execution) internal(name string) (func(context.Context, interp.HandlerC
 		return x.jobID, true
 	case cmdKill:
 		return x.kill, true
+	case cmdJobs:
+		return x.listJobs, true
+	case cmdRead:
+		return readBuiltin, true
+	case cmdPrintf:
+		return printfBuiltin, true
 	}
 	return nil, false
 }
