@@ -24,6 +24,9 @@ func (x *execution) call(ctx context.Context, args []string) ([]string, error) {
 			return []string{"exit", strconv.Itoa(codeSignal + sig)}, nil
 		}
 	}
+	if reason := x.blocked(args); reason != "" {
+		return []string{cmdRefuse, args[0], reason}, nil
+	}
 	switch args[0] {
 	case "kill":
 		// The interpreter has no kill of its own; programs know no jobs.

@@ -36,6 +36,7 @@ type command struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	blocks         []BlockFunc
+	blockNames     []string
 	marker         string
 	onLeft         func(*Leftover)
 }
@@ -72,7 +73,7 @@ func execute(ctx context.Context, c command) (*state, error) {
 	}
 
 	x := newExecution(ctx, c.marker)
-	x.blocks = c.blocks
+	x.blocks, x.blockNames = c.blocks, c.blockNames
 	streams, err := openStreams(c.stdin, c.stdout, c.stderr)
 	if err != nil {
 		return nil, notStarted("pipes: %w", err)
@@ -118,6 +119,7 @@ type execution struct {
 	stop       func() bool        // keeps a later cancel from ending anything
 	marker     string
 	blocks     []BlockFunc
+	blockNames []string
 	background bool          // the source has background statements
 	pipes      bool          // the source has pipelines
 	ended      chan struct{} // closed when the tree has been ended after a cancel

@@ -43,6 +43,7 @@ const (
 	cmdJobs   = "__cellmux_jobs"
 	cmdRead   = "__cellmux_read"
 	cmdPrintf = "__cellmux_printf"
+	cmdRefuse = "__cellmux_refuse"
 
 	// Below a file nothing can exist, so that these name no file of the user's.
 	pathJob   = "/dev/null/cellmux/job/"
@@ -247,6 +248,8 @@ func (x *execution) internal(name string) (func(context.Context, interp.HandlerC
 		return x.listJobs, true
 	case cmdRead:
 		return readBuiltin, true
+	case cmdRefuse:
+		return refuse, true
 	case cmdPrintf:
 		return printfBuiltin, true
 	}

@@ -23,6 +23,9 @@ type RunOptions struct {
 	Stderr io.Writer
 	// BlockFuncs refuse commands; nil refuses none.
 	BlockFuncs []BlockFunc
+	// BlockNames name the rules in messages, by position; without, they are
+	// numbered.
+	BlockNames []string
 	// Marker is the value of proc.MarkerVariable in the environment of all that
 	// the command starts; "" is a fresh one.
 	Marker string
@@ -43,15 +46,16 @@ func Run(ctx context.Context, opts RunOptions) error {
 		return notStarted("shell.Run: Cwd is required")
 	}
 	_, err := execute(ctx, command{
-		source: opts.Command,
-		dir:    opts.Cwd,
-		env:    opts.Env,
-		stdin:  opts.Stdin,
-		stdout: opts.Stdout,
-		stderr: opts.Stderr,
-		blocks: opts.BlockFuncs,
-		marker: opts.Marker,
-		onLeft: opts.OnLeftover,
+		source:     opts.Command,
+		dir:        opts.Cwd,
+		env:        opts.Env,
+		stdin:      opts.Stdin,
+		stdout:     opts.Stdout,
+		stderr:     opts.Stderr,
+		blocks:     opts.BlockFuncs,
+		blockNames: opts.BlockNames,
+		marker:     opts.Marker,
+		onLeft:     opts.OnLeftover,
 	})
 	return err
 }

@@ -32,6 +32,7 @@ type Options struct {
 	Env        []string // KEY=VALUE; nil is the environment of this process
 	Logger     Logger
 	BlockFuncs []BlockFunc
+	BlockNames []string // of the rules, by position, for messages; without, they are numbered
 }
 
 // Shell runs commands one after the other or at the same time, and keeps the
@@ -46,6 +47,7 @@ type Shell struct {
 	dir    string
 	env    variables
 	blocks []BlockFunc
+	names  []string // of blocks
 }
 
 // NewShell returns a Shell; opts may be nil. EnvMarkers are added to its
@@ -63,6 +65,7 @@ func NewShell(opts *Options) *Shell {
 		dir:    opts.WorkingDir,
 		env:    parseEnv(slices.Concat(env, EnvMarkers())),
 		blocks: slices.Clone(opts.BlockFuncs),
+		names:  slices.Clone(opts.BlockNames),
 	}
 	if s.dir == "" {
 		// Without a working directory each command says that there is none.
@@ -105,19 +108,20 @@ type Command struct {
 // the command alone.
 func (s *Shell) Do(ctx context.Context, c Command) error {
 	s.mu.Lock()
-	dir, env, blocks := s.dir, s.env, s.blocks
+	dir, env, blocks, names := s.dir, s.env, s.blocks, s.names
 	s.mu.Unlock()
 
 	left, err := execute(ctx, command{
-		source: c.Source,
-		dir:    dir,
-		env:    env.list(),
-		stdin:  c.Stdin,
-		stdout: c.Stdout,
-		stderr: c.Stderr,
-		blocks: blocks,
-		marker: c.Marker,
-		onLeft: c.OnLeftover,
+		source:     c.Source,
+		dir:        dir,
+		env:        env.list(),
+		stdin:      c.Stdin,
+		stdout:     c.Stdout,
+		stderr:     c.Stderr,
+		blocks:     blocks,
+		blockNames: names,
+		marker:     c.Marker,
+		onLeft:     c.OnLeftover,
 	})
 	if left != nil {
 		s.keep(env, dir, *left)
@@ -202,9 +206,10 @@ func (s *Shell) SetEnv(key, value string) {
 	s.env = env
 }
 
-// SetBlockFuncs replaces the block list of the next command.
+// SetBlockFuncs replaces the block list of the next command; its rules are
+// numbered.
 func (s *Shell) SetBlockFuncs(blockFuncs []BlockFunc) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.blocks = slices.Clone(blockFuncs)
+	s.blocks, s.names = slices.Clone(blockFuncs), nil
 }
