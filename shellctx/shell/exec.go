@@ -35,8 +35,8 @@ func (x *execution) exec(ctx context.Context, args []string) error {
 // program starts one program as the leader of a session of its own and waits
 // for it.
 func (x *execution) program(ctx context.Context, hc interp.HandlerContext, path string, args []string) error {
-	if err := ctx.Err(); err != nil {
-		return err
+	if !x.mayStart() {
+		return x.ctx.Err()
 	}
 	env := environ(hc.Env, hc.Dir)
 	start := func(path string, args []string) (*exec.Cmd, error) {
@@ -60,6 +60,7 @@ func (x *execution) program(ctx context.Context, hc interp.HandlerContext, path 
 	for wait := time.Millisecond; isTextBusy(err) && wait < 300*time.Millisecond; wait *= 2 {
 		select {
 		case <-ctx.Done():
+			x.notStarted()
 			return ctx.Err()
 		case <-time.After(wait):
 		}
@@ -72,6 +73,7 @@ func (x *execution) program(ctx context.Context, hc interp.HandlerContext, path 
 		}
 	}
 	if err != nil {
+		x.notStarted()
 		code, reason := startFailure(path, err)
 		_, _ = fmt.Fprintf(hc.Stderr, "%s: %s\n", args[0], reason)
 		return interp.ExitStatus(code)
@@ -95,8 +97,27 @@ func (x *execution) program(ctx context.Context, hc interp.HandlerContext, path 
 	return interp.ExitStatus(uint8(failed.ExitCode()))
 }
 
-// enter puts a program into the table. One that was started while the tree was
-// being ended is interrupted like the others.
+// mayStart announces a program, unless the tree is being ended: whoever ends it
+// waits until all that were announced are in the table.
+func (x *execution) mayStart() bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.ending || x.ctx.Err() != nil {
+		return false
+	}
+	x.starting++
+	return true
+}
+
+// notStarted takes an announcement back.
+func (x *execution) notStarted() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.starting--
+	x.shrunk()
+}
+
+// enter puts an announced program into the table.
 func (x *execution) enter(pid int, name string, env expand.Environ) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -106,10 +127,9 @@ func (x *execution) enter(pid int, name string, env expand.Environ) {
 	x.sessions = append(x.sessions, pid)
 	l := &leader{pid: pid, name: name}
 	x.leaders[pid] = l
+	x.starting--
+	x.shrunk()
 	x.joinJob(l, env)
-	if x.ctx.Err() != nil {
-		interruptGroup(pid)
-	}
 }
 
 // leave takes a program out that has ended and is not reaped yet.

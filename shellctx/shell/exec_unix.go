@@ -133,6 +133,8 @@ func releaseFIFO(path string) {
 }
 
 const (
+	sigTerm = int(unix.SIGTERM)
+	sigKill = int(unix.SIGKILL)
 	sigCont = int(unix.SIGCONT)
 	sigStop = int(unix.SIGSTOP)
 )

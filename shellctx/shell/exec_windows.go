@@ -42,6 +42,8 @@ func duplicate(f *os.File) (*os.File, error) { return os.Open(f.Name()) }
 func releaseFIFO(string) {}
 
 const (
+	sigKill = 9
+	sigTerm = 15
 	sigCont = 18
 	sigStop = 19
 )

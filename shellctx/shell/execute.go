@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -20,9 +22,10 @@ import (
 
 // The times that bound an ending. Their sum keeps the promise of 2.5 seconds.
 const (
-	interruptGrace = 900 * time.Millisecond // between SIGINT and SIGTERM
+	interruptGrace = 800 * time.Millisecond // between SIGINT and SIGTERM
 	terminateGrace = 500 * time.Millisecond // between SIGTERM and SIGKILL
 	abandonAfter   = 2300 * time.Millisecond
+	drainEnded     = 100 * time.Millisecond // for output, when all that could write it has been ended
 	settle         = 700 * time.Millisecond // for background statements, once the foreground has ended
 )
 
@@ -100,10 +103,14 @@ func execute(ctx context.Context, c command) (*state, error) {
 	if x.quiet() {
 		streams.close()
 	}
+	if x.ctx.Err() != nil {
+		deadline = time.Now().Add(drainEnded)
+	}
 	streams.drain(time.Until(deadline))
 	leftover := x.leftover(streams)
 	switch {
 	case leftover == nil:
+		x.awaitEnd()
 		x.release()
 		streams.close()
 	case c.onLeft != nil:
@@ -123,6 +130,7 @@ type execution struct {
 	background bool          // the source has background statements
 	pipes      bool          // the source has pipelines
 	ended      chan struct{} // closed when the tree has been ended after a cancel
+	overdue    chan struct{} // closed abandonAfter a cancel, unless ended comes first
 	released   chan struct{} // closed when nothing runs any more
 
 	mu       sync.Mutex
@@ -132,6 +140,8 @@ type execution struct {
 	changed  chan struct{}   // closed and replaced when leaders or jobs shrink
 	sessions []int           // PIDs of the programs started so far, the first and the latest
 	nextJob  int
+	starting int  // programs between the decision to start them and the table
+	ending   bool // the tree is being ended: nothing is started any more
 }
 
 // maxSessions bounds what is remembered of a command that starts programs
@@ -149,6 +159,7 @@ func newExecution(ctx context.Context, marker string) *execution {
 	x := &execution{
 		marker:   marker,
 		ended:    make(chan struct{}),
+		overdue:  make(chan struct{}),
 		released: make(chan struct{}),
 		leaders:  make(map[int]*leader),
 		jobs:     make(map[int]*job),
@@ -177,16 +188,15 @@ func (x *execution) run(r *interp.Runner, file *syntax.File) (*state, error) {
 	select {
 	case err = <-done:
 	case <-x.ctx.Done():
-		abandon := time.NewTimer(abandonAfter)
-		defer abandon.Stop()
 		select {
 		case err = <-done:
-		case <-abandon.C:
+		case <-x.overdue:
 			return nil, x.ctx.Err()
 		}
 	}
-	if err != nil && x.ctx.Err() != nil {
-		// The code of a child that was ended says less than why.
+	if x.ctx.Err() != nil {
+		// The code of a child that was ended says less than why; and what made
+		// its peace with the interrupt, such as wait, did not run to its end.
 		err = x.ctx.Err()
 	}
 	if err != nil && !IsInterrupt(err) {
@@ -213,12 +223,18 @@ func (x *execution) settle(deadline time.Time) {
 	case <-x.idle():
 	case <-timer.C:
 	case <-x.ctx.Done():
-		abandon := time.NewTimer(abandonAfter)
-		defer abandon.Stop()
-		select {
-		case <-x.ended:
-		case <-abandon.C:
-		}
+	}
+	x.awaitEnd()
+}
+
+// awaitEnd waits, after a cancel, until the tree has been ended.
+func (x *execution) awaitEnd() {
+	if x.ctx.Err() == nil {
+		return
+	}
+	select {
+	case <-x.ended:
+	case <-x.overdue:
 	}
 }
 
@@ -226,20 +242,23 @@ func (x *execution) settle(deadline time.Time) {
 func (x *execution) quiet() bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	return len(x.leaders)+len(x.jobs) == 0
+	return x.quietLocked()
 }
 
+func (x *execution) quietLocked() bool { return x.starting+len(x.leaders)+len(x.jobs) == 0 }
+
 // idle returns a channel that is closed once it is quiet, or all was ended.
-func (x *execution) idle() <-chan struct{} { return x.when(x.quiet) }
+func (x *execution) idle() <-chan struct{} { return x.when(x.quietLocked) }
 
 // when returns a channel that is closed once a condition holds, which may change
-// when a program or a background statement ends, or once all was ended.
+// when a program or a background statement ends, or once all was ended. The
+// condition is asked with the lock held.
 func (x *execution) when(holds func() bool) <-chan struct{} {
 	done := make(chan struct{})
 	x.mu.Lock()
-	changed := x.changed
+	changed, now := x.changed, holds()
 	x.mu.Unlock()
-	if holds() {
+	if now {
 		close(done)
 		return done
 	}
@@ -254,9 +273,10 @@ func (x *execution) when(holds func() bool) <-chan struct{} {
 				return
 			}
 			x.mu.Lock()
-			changed = x.changed
+			var now bool
+			changed, now = x.changed, holds()
 			x.mu.Unlock()
-			if holds() {
+			if now {
 				return
 			}
 		}
@@ -275,40 +295,72 @@ func (x *execution) shrunk() {
 // then terminate, then kill.
 func (x *execution) end() {
 	defer close(x.ended)
+	begin := time.Now()
+	time.AfterFunc(abandonAfter, func() { close(x.overdue) })
+
 	x.mu.Lock()
-	for pid := range x.leaders {
-		interruptGroup(pid)
-	}
-	started := len(x.sessions) > 0
+	x.ending = true // no program is started from here on
 	x.mu.Unlock()
-	if !started {
-		return
+	<-x.when(func() bool { return x.starting == 0 })
+	if !x.signalLeaders(interruptGroup) {
+		x.mu.Lock()
+		none := len(x.sessions) == 0
+		x.mu.Unlock()
+		if none {
+			return
+		}
 	}
-	grace := time.NewTimer(interruptGrace)
-	defer grace.Stop()
-	select {
-	case <-x.programsGone():
-	case <-grace.C:
+	await(x.programsGone(), interruptGrace)
+	if x.signalLeaders(func(pid int) { signalGroup(pid, sigTerm) }) {
+		kill := time.AfterFunc(terminateGrace, func() {
+			x.signalLeaders(func(pid int) { signalGroup(pid, sigKill) })
+		})
+		defer kill.Stop()
 	}
 	// What left its session is found by the marker; what shed the marker too is
-	// still found by the session of the program that started it.
-	_, _ = proc.EndTree(proc.Tree{Marker: x.marker}, terminateGrace)
-	x.mu.Lock()
-	pids := make([]int, 0, len(x.leaders))
-	for pid := range x.leaders {
-		pids = append(pids, pid)
+	// still found by the session of the program that started it. While killed
+	// processes are dying, others may still be born: look until there are none.
+	for grace := terminateGrace; time.Since(begin) < abandonAfter; grace = 0 {
+		if len(x.survivors()) == 0 && x.noLeaders() {
+			return
+		}
+		_, _ = proc.EndTree(proc.Tree{Marker: x.marker}, grace)
+		x.mu.Lock()
+		pids := slices.Collect(maps.Keys(x.leaders))
+		x.mu.Unlock()
+		for _, pid := range pids {
+			_, _ = proc.EndTree(proc.Tree{PID: pid}, 0)
+		}
 	}
-	x.mu.Unlock()
-	for _, pid := range pids {
-		_, _ = proc.EndTree(proc.Tree{PID: pid}, 0)
+}
+
+// signalLeaders sends something to every program that runs, with its session,
+// and tells whether there was any.
+func (x *execution) signalLeaders(send func(pid int)) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for pid := range x.leaders {
+		send(pid)
+	}
+	return len(x.leaders) > 0
+}
+
+func (x *execution) noLeaders() bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return len(x.leaders) == 0
+}
+
+func await(done <-chan struct{}, limit time.Duration) {
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-timer.C:
 	}
 }
 
 // programsGone returns a channel that is closed once no program runs.
 func (x *execution) programsGone() <-chan struct{} {
-	return x.when(func() bool {
-		x.mu.Lock()
-		defer x.mu.Unlock()
-		return len(x.leaders) == 0
-	})
+	return x.when(func() bool { return len(x.leaders) == 0 })
 }

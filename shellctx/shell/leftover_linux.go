@@ -45,33 +45,41 @@ func marked(marker string, first int) []proc.Member {
 	}
 	var members []proc.Member
 	want := []byte(proc.MarkerVariable + "=" + marker + "\x00")
-	for _, pid := range pidsBetween(first, last) {
-		if !carries(pid, want) {
-			continue
+	// What is born while the others are looked at is looked at too: its parent
+	// may be gone by the time that it is its turn.
+	for range 10 {
+		for _, pid := range pidsBetween(first, last) {
+			if !carries(pid, want) {
+				continue
+			}
+			start, err := proc.StartTime(pid)
+			if err != nil {
+				continue
+			}
+			name, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/comm")
+			members = append(members, proc.Member{PID: pid, Start: start, Name: string(bytes.TrimSpace(name))})
 		}
-		start, err := proc.StartTime(pid)
-		if err != nil {
-			continue
+		first, last = last+1, lastPID()
+		if last < first {
+			break
 		}
-		name, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/comm")
-		members = append(members, proc.Member{PID: pid, Start: start, Name: string(bytes.TrimSpace(name))})
 	}
 	return members
 }
 
 // carries looks for a marker in a process's environment. In the middle of its
-// exec a process has none for a moment, as has a zombie for good.
+// exec a process has none for a moment, which is worth waiting for.
 func carries(pid int, want []byte) bool {
 	dir := "/proc/" + strconv.Itoa(pid)
-	for range 5 {
+	for range 100 {
 		env, err := os.ReadFile(dir + "/environ")
 		if err != nil {
 			return false
 		}
 		if len(env) > 0 {
-			return bytes.Contains(env, want) && !zombie(dir)
+			return bytes.Contains(env, want) && !gone(dir)
 		}
-		if zombie(dir) {
+		if !inExec(dir) {
 			return false
 		}
 		time.Sleep(time.Millisecond)
@@ -79,13 +87,28 @@ func carries(pid int, want []byte) bool {
 	return false
 }
 
-func zombie(dir string) bool {
+// fields returns those of /proc/PID/stat that follow the name: the state is the
+// first of them (proc_pid_stat(5)).
+func fields(dir string) [][]byte {
 	stat, err := os.ReadFile(dir + "/stat")
 	if err != nil {
-		return true
+		return nil
 	}
-	_, after, _ := bytes.Cut(stat[max(0, bytes.LastIndexByte(stat, ')')):], []byte(") "))
-	return len(after) > 0 && (after[0] == 'Z' || after[0] == 'X')
+	return bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+}
+
+func gone(dir string) bool {
+	f := fields(dir)
+	return len(f) == 0 || f[0][0] == 'Z' || f[0][0] == 'X'
+}
+
+// inExec tells whether a process has no environment yet, rather than an empty
+// one: env_start is 0. A kernel thread has none for good, and its parent is 2.
+func inExec(dir string) bool {
+	f := fields(dir)
+	const parent, envStart = 1, 47 // fields 4 and 50
+	return len(f) > envStart && f[0][0] != 'Z' && f[0][0] != 'X' &&
+		string(f[envStart]) == "0" && string(f[parent]) != "2" && string(f[parent]) != "0"
 }
 
 func pidsBetween(first, last int) []int {

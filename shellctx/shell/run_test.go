@@ -74,7 +74,7 @@ func TestBackgroundStatements(t *testing.T) {
 		"x=$(sleep 100 >/dev/null & echo $!); kill $x && echo killed":        "killed\n",
 		"for i in 1 2 3; do sleep .05 & p=\"$p $!\"; done; wait $p; echo $?": "0\n",
 		"(exit 7) & wait $!; echo $?":                                        "7\n",
-		"echo x | { cat & wait; }":                                           "",
+		"echo x | { cat & wait; }":                                           "x\n",
 	} {
 		if got := runHere(t, source); got.stdout != want {
 			t.Errorf("%s: printed %q (stderr %q), want %q", source, got.stdout, got.stderr, want)
