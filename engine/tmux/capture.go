@@ -68,15 +68,18 @@ func (s *Server) capture(ctx context.Context, pane string, offset int) (rawScree
 	}
 	offset = max(offset, 0)
 	a, err := s.runBlocks(ctx, func(before []block) int {
-		if len(before) != 1 || len(before[0].lines) != 1 {
+		if len(before) != 2 || len(before[1].lines) != 1 {
 			return -1
 		}
-		m, err := parseMeta(before[0].lines[0], pane)
+		m, err := parseMeta(before[1].lines[0], pane)
 		if err != nil {
-			return -1 // the capture will be an error, too
+			return -1
 		}
 		return m.height + min(offset, m.history)
 	},
+		// Fails for a pane that is being closed, which display-message still
+		// describes and capture-pane does not find.
+		command{"has-session", "-t", pane},
 		command{"display-message", "-p", "-t", pane, captureFormat},
 		command{"capture-pane", "-p", "-e", "-t", pane, "-S", strconv.Itoa(-offset)})
 	if err != nil {

@@ -45,6 +45,7 @@ type control struct {
 	isReady  bool
 	early    []string // what was printed before the client was attached, for errors
 	exit     string   // reason of %exit
+	failure  error    // why we ended it; nil when it ended by itself
 }
 
 // notice is a subscription's new value, at its place in the order of answers.
@@ -194,6 +195,16 @@ func (c *control) silent() time.Duration {
 	return time.Since(c.answered)
 }
 
+// why says how the client ended, for the log.
+func (c *control) why() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.failure != nil {
+		return c.failure.Error()
+	}
+	return strings.TrimSpace("it ended " + c.exit)
+}
+
 // close ends the client by the end of its input, as tmux wants it: a control
 // client that is killed has taken servers with it. A server that is stopped
 // cannot let its client go; the client is ended then.
@@ -236,6 +247,7 @@ func (c *control) read() {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.failure = err
 	close(c.done)
 	for _, r := range c.pending {
 		r.err = errControlEnded

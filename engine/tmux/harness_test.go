@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -42,6 +43,7 @@ func newPrivate(t *testing.T, change ...func(*Options)) *private {
 		Env: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "TERM=xterm-256color", "LANG=C.UTF-8",
 			"SHELL=/bin/sh", "TMUX_TMPDIR=" + dir, "SECRET_OF_THE_HOST=must-not-reach-a-pane"},
 		Timeout: 5 * time.Second,
+		Log:     slog.New(slog.NewTextHandler(t.Output(), nil)),
 	}
 	for _, f := range change {
 		f(&o)
@@ -57,7 +59,9 @@ func newPrivate(t *testing.T, change ...func(*Options)) *private {
 
 // raw runs tmux itself against the private socket.
 func (p *private) raw(args ...string) (string, error) {
-	cmd := exec.Command("tmux", append([]string{"-u", "-L", "test", "-f", "/dev/null"}, args...)...)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "tmux", append([]string{"-u", "-L", "test", "-f", "/dev/null"}, args...)...)
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + p.dir, "TERM=xterm-256color", "TMUX_TMPDIR=" + p.dir}
 	out, err := cmd.CombinedOutput()
 	return strings.TrimRight(string(out), "\n"), err

@@ -175,6 +175,7 @@ func (s *Server) serve(ctx context.Context, c *control) {
 			s.leave(c)
 			return
 		case <-c.done:
+			s.opts.Log.Warn("tmux control client", "error", c.why())
 			return
 		case <-dirty:
 			request()
