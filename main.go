@@ -17,7 +17,6 @@ import (
 	"cellmux/cell/cfg"
 	"cellmux/engine"
 	"cellmux/tui/cli"
-	"cellmux/tui/settings"
 )
 
 // version is set by the linker.
@@ -53,7 +52,7 @@ func start() int {
 		Open:          w.openForCommands,
 		Screen:        w.screen,
 		Handoff:       handOff(w.getenv),
-		CheckSettings: func() error { _, err := settings.Load(w.paths.Settings); return err },
+		CheckSettings: func() error { _, err := w.settings(); return err },
 		CheckCell:     w.checkCell,
 	})
 }

@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path/filepath"
 	"strings"
+	"time"
 
 	"golang.org/x/term"
 
 	"cellmux/cell/proc"
+	"cellmux/engine"
 	"cellmux/engine/fleet"
 	"cellmux/tui"
 )
@@ -18,6 +21,25 @@ func (w wiring) screen(ctx context.Context) error {
 	a, err := w.open(ctx)
 	if err != nil {
 		return err
+	}
+	presence, told, err := fleet.Appear(filepath.Join(w.paths.State, "screens"), os.Getpid(), time.Now())
+	a.notices = append(a.notices, told...)
+	if err != nil { // no reason not to start
+		a.log.Warn("screens", "error", err.Error())
+	} else {
+		defer func() {
+			if err := presence.Leave(); err != nil {
+				a.log.Warn("screens", "error", err.Error())
+			}
+		}()
+	}
+	if err := engine.CleanHandoffs(a.runtime, time.Now()); err != nil {
+		a.log.Warn("launch files", "error", err.Error())
+	}
+	told, err = a.shell.Recover(ctx)
+	a.notices = append(a.notices, told...)
+	if err != nil {
+		a.log.Warn("interrupted commands", "error", err.Error())
 	}
 	if width, height, err := term.GetSize(int(os.Stdout.Fd())); err == nil {
 		a.panes.SetSize(width, height)

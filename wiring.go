@@ -21,6 +21,7 @@ import (
 	"cellmux/engine/tmux"
 	"cellmux/shellctx/convo"
 	"cellmux/shellctx/run"
+	"cellmux/tui"
 	"cellmux/tui/cli"
 	"cellmux/tui/settings"
 )
@@ -55,7 +56,7 @@ const closePatience = 10 * time.Second
 
 // open opens the database and joins the packages. Nothing runs yet.
 func (w wiring) open(ctx context.Context) (*application, error) {
-	chosen, err := settings.Load(w.paths.Settings)
+	chosen, err := w.settings()
 	if err != nil {
 		return nil, err
 	}
@@ -149,6 +150,18 @@ func (w wiring) open(ctx context.Context) (*application, error) {
 		return executions.Close(ctx)
 	}, db.Close, logFile.Close)
 	return a, nil
+}
+
+// settings loads config.toml and checks its keys against the bindings.
+func (w wiring) settings() (settings.Settings, error) {
+	chosen, err := settings.Load(w.paths.Settings)
+	if err != nil {
+		return chosen, err
+	}
+	if err := tui.CheckKeys(chosen.Keys); err != nil {
+		return chosen, fmt.Errorf("%s: [keys]: %w", w.paths.Settings, err)
+	}
+	return chosen, nil
 }
 
 // database opens the one database, with the tables of every part.

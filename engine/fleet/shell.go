@@ -55,8 +55,9 @@ func (s *ShellEnv) Secrets(c engine.Cell, _ int) []string {
 
 // Shell runs `!` lines in cells. It is safe for concurrent use.
 type Shell struct {
-	fleet   *Fleet
-	service *run.Service
+	fleet     *Fleet
+	service   *run.Service
+	recovered sync.Once
 }
 
 // NewShell returns the shell of a fleet's cells.
@@ -69,6 +70,11 @@ func (s *Shell) Start(ctx context.Context, r Ref, line string, mode run.Mode, on
 	if err != nil {
 		return nil, err
 	}
+	s.recovered.Do(func() { // before the first start, what an earlier cellmux left
+		if _, err := s.service.Recover(ctx); err != nil {
+			s.fleet.o.Log.Warn("interrupted commands", "error", err.Error())
+		}
+	})
 	request.Line, request.Mode = line, mode
 	if request.Slot < 0 {
 		request.Mode = run.Private
