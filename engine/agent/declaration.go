@@ -32,6 +32,9 @@ type declaration struct {
 	sources func(s sight) []string
 	// rule reads the screen of an agent that tells nothing itself.
 	rule *ScreenRule
+	// mustSay holds a message back until the status is known: the box is drawn
+	// before it takes text.
+	mustSay bool
 	// box reads the input box from the screen.
 	box func(l Look) Box
 

@@ -27,6 +27,7 @@ func gemini() declaration {
 		settle:    300 * time.Millisecond, // an Enter within 80 ms of 20 KB becomes a newline
 		interrupt: []string{"Escape"},
 		flags:     []string{"--session-id", "--resume", "--skip-trust", "--approval-mode"},
+		mustSay:   true,
 		plan:      planGemini,
 		observe:   observeGemini,
 		sources: func(s sight) []string {
@@ -378,6 +379,14 @@ func observeGemini(s sight) Status {
 	return status
 }
 
+// geminiStarted says whether gemini has done its start. The box is drawn while
+// it still loads, and an Enter then becomes a newline; the hook comes when it is
+// done. Where hooks are off, long after is soon enough.
+func geminiStarted(s sight) bool {
+	_, ok := s.events.newest("SessionStart", "BeforeAgent")
+	return ok || !s.opened.IsZero() && s.now.Sub(s.opened) > 30*time.Second
+}
+
 func geminiAsks(e event) string {
 	d := e.body.Details
 	switch {
@@ -405,7 +414,7 @@ func geminiBefore(s sight, status Status) Status {
 		if all := joinRows(rows); strings.Contains(all, "How would you like to authenticate") || strings.Contains(all, "Enter Gemini API Key") {
 			status.State, status.Detail = LoginNeeded, "gemini waits for a login"
 		}
-	case b.Ready && geminiTitle.MatchString(s.slot.Pane.Title):
+	case b.Ready && geminiTitle.MatchString(s.slot.Pane.Title) && geminiStarted(s):
 		status.State = Idle
 	default:
 		status.State, status.Source = Unknown, "gemini is starting"

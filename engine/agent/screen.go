@@ -77,6 +77,10 @@ func (a *Agent) Box(l Look, s Status) Box {
 	}
 	b := a.box(l)
 	switch s.State {
+	case Unknown:
+		if a.mustSay && b.Ready {
+			b.Ready, b.Reason = false, "it is starting"
+		}
 	case Waiting:
 		b.Asking, b.Ready, b.Reason = true, false, "it asks a question"
 	case Working:

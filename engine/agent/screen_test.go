@@ -22,7 +22,7 @@ func TestScreensTellABoxFromAQuestion(t *testing.T) {
 		{"opencode", "opencode-permission", asks},
 	} {
 		a, _ := New(Options{}).Lookup(test.agent)
-		if got := a.Box(screen(t, test.screen), Status{}); got != test.want {
+		if got := a.Box(screen(t, test.screen), Status{State: Failed}); got != test.want {
 			t.Errorf("%s: %+v, want %+v", test.screen, got, test.want)
 		}
 		// A question known from any source is a question, whatever the screen says.

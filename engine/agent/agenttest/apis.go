@@ -26,6 +26,11 @@ func (anthropicAPI) parse(body []byte) (Request, error) {
 	r := Request{Provider: Anthropic, Model: in.Model}
 	r.System, _ = textOf(in.System, "text")
 	for _, message := range in.Messages {
+		if message.Role == "system" {
+			text, _ := textOf(message.Content, "text")
+			r.System += "\n" + text
+			continue
+		}
 		r.Messages = append(r.Messages, anthropicMessages(message.Role, message.Content)...)
 	}
 	for _, tool := range in.Tools {
