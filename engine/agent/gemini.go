@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -380,11 +381,20 @@ func observeGemini(s sight) Status {
 }
 
 // geminiStarted says whether gemini has done its start. The box is drawn while
-// it still loads, and an Enter then becomes a newline; the hook comes when it is
-// done. Where hooks are off, long after is soon enough.
-func geminiStarted(s sight) bool {
-	_, ok := s.events.newest("SessionStart", "BeforeAgent")
-	return ok || !s.opened.IsZero() && s.now.Sub(s.opened) > 30*time.Second
+// it still loads: an Enter then becomes a newline, and a resumed conversation
+// empties the box when it comes. The hook comes when the one is done, the old
+// messages when the other is. Where neither is seen, long after is soon enough.
+func geminiStarted(s sight, rows []string) bool {
+	if !s.opened.IsZero() && s.now.Sub(s.opened) > 30*time.Second {
+		return true
+	}
+	if _, ok := s.events.newest("SessionStart", "BeforeAgent"); !ok {
+		return false
+	}
+	return !s.launch.Resumed || slices.ContainsFunc(rows, func(row string) bool {
+		text := strings.TrimSpace(plain(row))
+		return strings.HasPrefix(text, "✦ ") || strings.HasPrefix(text, "ℹ ")
+	})
 }
 
 func geminiAsks(e event) string {
@@ -414,7 +424,7 @@ func geminiBefore(s sight, status Status) Status {
 		if all := joinRows(rows); strings.Contains(all, "How would you like to authenticate") || strings.Contains(all, "Enter Gemini API Key") {
 			status.State, status.Detail = LoginNeeded, "gemini waits for a login"
 		}
-	case b.Ready && geminiTitle.MatchString(s.slot.Pane.Title) && geminiStarted(s):
+	case b.Ready && geminiTitle.MatchString(s.slot.Pane.Title) && geminiStarted(s, rows):
 		status.State = Idle
 	default:
 		status.State, status.Source = Unknown, "gemini is starting"
@@ -449,6 +459,9 @@ func geminiBox(l Look) Box {
 		trimmed := strings.TrimLeft(text, " ")
 		if !strings.HasPrefix(trimmed, "> ") && trimmed != ">" {
 			continue
+		}
+		if !slices.ContainsFunc(l.Rows[max(0, i-4):i], isRule) {
+			break // a message of the conversation: the box is not drawn yet
 		}
 		b := Box{Known: true, Ready: true}
 		b.Draft = strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(bright(l.Rows[i])), ">"))

@@ -32,6 +32,7 @@ type launch struct {
 	Session   string    `json:"session"` // the agent's own ID, as planned
 	ConfigDir string    `json:"config_dir,omitempty"`
 	Started   time.Time `json:"started"`
+	Resumed   bool      `json:"resumed,omitempty"`
 	Address   string    `json:"address,omitempty"`  // of an HTTP interface
 	Password  string    `json:"password,omitempty"` // for it
 	// Transcript is the agent's own file of the conversation; Seeded is set when
@@ -62,7 +63,7 @@ func (p *planning) prepare() error {
 }
 
 func (p *planning) finish() error {
-	p.launch.Session = p.out.Session
+	p.launch.Session, p.launch.Resumed = p.out.Session, p.out.Resume
 	data, err := json.Marshal(p.launch)
 	if err != nil {
 		return err

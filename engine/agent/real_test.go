@@ -245,7 +245,8 @@ const startup = 60 * time.Second
 // proof.
 func (l *lab) deliver(slot int, text string) {
 	l.t.Helper()
-	l.until(startup, "its box takes text", func() bool { return l.box(slot).Ready })
+	took := l.until(startup, "its box takes text", func() bool { return l.box(slot).Ready })
+	l.t.Logf("ready after %s", took.Round(10*time.Millisecond))
 	p, _ := l.pane(slot)
 	before := time.Now()
 	if err := l.tmux.Paste(l.t.Context(), p.ID, text); err != nil {

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"slices"
 	"testing"
 )
 
@@ -32,6 +33,15 @@ func TestScreensTellABoxFromAQuestion(t *testing.T) {
 		if got := a.Box(Look{}, Status{}); got.Ready || got.Known {
 			t.Errorf("%s without a screen: %+v, want unknown", test.agent, got)
 		}
+	}
+}
+
+func TestGeminiTakesNoMessageOfTheConversationForItsBox(t *testing.T) {
+	look := screen(t, "gemini-idle")
+	look.Rows = look.Rows[:slices.IndexFunc(look.Rows, isRule)]
+	look.Rows = append(look.Rows, " > what the user said before")
+	if b := geminiBox(look); b.Ready {
+		t.Errorf("a resumed conversation without a box gives %+v", b)
 	}
 }
 
