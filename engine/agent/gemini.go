@@ -385,7 +385,7 @@ func observeGemini(s sight) Status {
 // empties the box when it comes. The hook comes when the one is done, the old
 // messages when the other is. Where neither is seen, long after is soon enough.
 func geminiStarted(s sight, rows []string) bool {
-	if !s.opened.IsZero() && s.now.Sub(s.opened) > 30*time.Second {
+	if !s.opened.IsZero() && s.now.Sub(s.opened) > 90*time.Second {
 		return true
 	}
 	if _, ok := s.events.newest("SessionStart", "BeforeAgent"); !ok {

@@ -239,7 +239,7 @@ func (l *lab) until(within time.Duration, what string, ok func() bool) time.Dura
 
 // startup is how long an agent may take to show its box; opencode fetches its
 // provider's package on the first start.
-const startup = 60 * time.Second
+const startup = 150 * time.Second
 
 // deliver is delivery as the declaration says it: ready, paste, settle, Enter,
 // proof.
