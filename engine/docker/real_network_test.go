@@ -1,0 +1,200 @@
+//go:build linux
+
+package docker_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"cellmux/cell/proc"
+	"cellmux/engine"
+	"cellmux/engine/docker"
+)
+
+// egressProgram builds the proxy as a file of its own.
+func egressProgram(t *testing.T) []string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "egress")
+	result, err := proc.New().Run(context.Background(), proc.Cmd{
+		Argv: []string{"go", "build", "-o", file, "./egress/testdata/proxy"}, Dir: workingDirectory(t),
+		Env: append(os.Environ(), "CGO_ENABLED=0"), Timeout: 5 * time.Minute,
+	})
+	if err != nil || result.ExitCode != 0 {
+		t.Fatalf("build the proxy: %v: %s", err, result.Stderr)
+	}
+	return []string{file, docker.EgressArgument}
+}
+
+func workingDirectory(t *testing.T) string {
+	t.Helper()
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// hostServer greets whoever connects to port 443 of this machine's own address,
+// which containers reach over their bridge.
+func hostServer(t *testing.T) (address string) {
+	t.Helper()
+	addresses, err := net.InterfaceAddrs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range addresses {
+		ip, ok := a.(*net.IPNet)
+		if !ok || ip.IP.To4() == nil || ip.IP.IsLoopback() || ip.IP.IsLinkLocalUnicast() {
+			continue
+		}
+		listener, err := net.Listen("tcp", net.JoinHostPort(ip.IP.String(), "443"))
+		if err != nil {
+			continue
+		}
+		t.Cleanup(func() { _ = listener.Close() })
+		go func() {
+			for {
+				c, err := listener.Accept()
+				if err != nil {
+					return
+				}
+				_, _ = fmt.Fprintln(c, "hello from the host")
+				_ = c.Close()
+			}
+		}()
+		return ip.IP.String()
+	}
+	t.Skip("needs an address besides the loopback whose port 443 is free")
+	return ""
+}
+
+// direct connects from inside and prints what it hears, or "no".
+func direct(address, port string) string {
+	return fmt.Sprintf(`timeout 5 bash -c 'exec 3<>/dev/tcp/%s/%s && head -1 <&3' 2>/dev/null || echo no`, address, port)
+}
+
+// tunnelled does the same through the proxy; it prints the proxy's status first.
+func tunnelled(target string) string {
+	return fmt.Sprintf(`timeout 10 bash -c '
+p=${HTTPS_PROXY#http://}; exec 3<>/dev/tcp/${p%%:*}/${p##*:}
+printf "CONNECT %s HTTP/1.1\r\n\r\n" >&3; read -r _ code _ <&3; echo $code
+while read -r line <&3 && [ "${line%%%%$'"'\r'"'}" ]; do :; done; head -1 <&3'`, target)
+}
+
+func TestRealAllowlistReachesListedHostsAndNothingElse(t *testing.T) {
+	address := hostServer(t)
+	l := newLab(t, func(o *docker.Options) { o.Egress = egressProgram(t) })
+	c := l.cell(func(c *engine.Cell) {
+		c.Config.Cell.Network = "allowlist"
+		c.Config.Cell.NetworkAllow = []string{address}
+	})
+	if got := strings.Join(l.engine.Guest(c).Limits, "; "); !strings.Contains(got, address) {
+		t.Errorf("the guest is told %q", got)
+	}
+	l.up(c)
+	waitFor(t, "the proxy to listen", func() bool {
+		return l.output(c, direct("cellmux-proxy", "3128")+" | head -c 2") != "no" || strings.HasPrefix(l.output(c, tunnelled(address+":443")), "200")
+	})
+	if got := l.output(c, tunnelled(address+":443")); got != "200\nhello from the host" {
+		t.Errorf("a listed host answers %q", got)
+	}
+	for _, target := range []string{"192.0.2.99:443", address + ":22", "169.254.169.254:443", "example.com:443"} {
+		if got := l.output(c, tunnelled(target)); !strings.HasPrefix(got, "403") {
+			t.Errorf("%s answers %q, want 403", target, got)
+		}
+	}
+	// Around the proxy there is no way: not to the listed host, not to the host's
+	// end of a bridge, where an internal network alone would lead.
+	if got := l.output(c, direct(address, "443")); got != "no" {
+		t.Errorf("without the proxy the host answers %q", got)
+	}
+	gateway := l.docker("network", "inspect", "--format", "{{(index .IPAM.Config 0).Gateway}}", "--", l.networkOf(c))
+	everywhere, err := net.Listen("tcp", "0.0.0.0:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer everywhere.Close()
+	go func() {
+		for {
+			conn, err := everywhere.Accept()
+			if err != nil {
+				return
+			}
+			fmt.Fprintln(conn, "reached")
+			conn.Close()
+		}
+	}()
+	_, port, _ := net.SplitHostPort(everywhere.Addr().String())
+	if got := l.output(c, direct(gateway, port)); got != "no" {
+		t.Errorf("what listens on the host answers through the gateway %s: %q", gateway, got)
+	}
+	if got := l.output(c, "echo $HTTP_PROXY $https_proxy $NO_PROXY"); got != "http://cellmux-proxy:3128 http://cellmux-proxy:3128 localhost,127.0.0.1" {
+		t.Errorf("the environment says %q", got)
+	}
+	if got := l.docker("container", "inspect", "--format", "{{.HostConfig.Dns}}", l.container(c)["Id"].(string)); got != "[127.0.0.1]" {
+		t.Errorf("names are asked of %s", got)
+	}
+}
+
+func (l *lab) networkOf(c engine.Cell) string {
+	l.t.Helper()
+	return l.docker("container", "inspect", "--format", "{{.HostConfig.NetworkMode}}", l.container(c)["Id"].(string))
+}
+
+// The proxy's image holds one file, and the proxy no right beyond its own.
+func TestRealProxyIsFromScratchAndHasNoRights(t *testing.T) {
+	l := newLab(t, func(o *docker.Options) { o.Egress = egressProgram(t) })
+	c := l.cell(func(c *engine.Cell) {
+		c.Config.Cell.Network = "allowlist"
+		c.Config.Cell.NetworkAllow = []string{"example.com"}
+	})
+	l.up(c)
+	proxy := l.docker("ps", "--quiet", "--filter", "label=dev.cellmux.egress", "--filter", "network="+l.networkOf(c))
+	got := l.docker("container", "inspect", "--format",
+		"{{.Config.User}} {{.HostConfig.ReadonlyRootfs}} {{.HostConfig.CapDrop}} {{.HostConfig.SecurityOpt}} {{.HostConfig.Privileged}} {{len .Mounts}}", proxy)
+	if got != "65534:65534 true [ALL] [no-new-privileges] false 0" {
+		t.Errorf("the proxy is %s", got)
+	}
+	if result := l.try("exec", proxy, "sh"); result.ExitCode == 0 {
+		t.Error("the proxy's image has a shell")
+	}
+}
+
+func TestRealNetworkNone(t *testing.T) {
+	address := hostServer(t)
+	l := newLab(t, nil)
+	c := l.cell(func(c *engine.Cell) { c.Config.Cell.Network = "none" })
+	l.up(c)
+	if got := l.output(c, "ls /sys/class/net"); got != "lo" {
+		t.Errorf("the interfaces inside are %q", got)
+	}
+	if got := l.output(c, direct(address, "443")); got != "no" {
+		t.Errorf("the host answers %q", got)
+	}
+}
+
+func TestRealOpenNetworkReachesTheWorldAndNoOtherCell(t *testing.T) {
+	address := hostServer(t)
+	l := newLab(t, nil)
+	c := l.cell(nil)
+	other := l.cell(func(c *engine.Cell) { c.Name = "other" })
+	l.up(c)
+	l.up(other)
+	if got := l.output(c, direct(address, "443")); got != "hello from the host" {
+		t.Errorf("the host answers %q", got)
+	}
+	l.output(other, `perl -MIO::Socket::INET -e '$s=IO::Socket::INET->new(Listen=>9,LocalPort=>7777,ReuseAddr=>1) or die; exit if fork; open STDOUT,">/dev/null"; open STDERR,">/dev/null"; while($c=$s->accept){print $c "neighbour\n"; close $c}' </dev/null`)
+	there := l.docker("container", "inspect", "--format", "{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}", l.container(other)["Id"].(string))
+	if got := l.output(other, direct("127.0.0.1", "7777")); got != "neighbour" {
+		t.Fatalf("the neighbour does not listen: %q", got)
+	}
+	if got := l.output(c, direct(there, "7777")); got != "no" {
+		t.Errorf("another cell answers %q", got)
+	}
+}
