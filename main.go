@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"os/user"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -53,7 +54,7 @@ func start() int {
 		Screen:        w.screen,
 		Handoff:       handOff(w.getenv),
 		CheckSettings: func() error { _, err := w.settings(); return err },
-		CheckCell:     w.checkCell,
+		LoadCell:      w.loadCell,
 	})
 }
 
@@ -64,9 +65,15 @@ func handOff(getenv func(string) string) func(file string) error {
 	}
 }
 
-func (w wiring) checkCell(dir string) error {
-	_, err := cfg.Load(cfg.Sources{GlobalFile: w.paths.GlobalCell, ProjectDir: dir, Home: w.home, Getenv: w.getenv})
-	return err
+func (w wiring) loadCell(dir string) (*cfg.Effective, error) {
+	return cfg.Load(cfg.Sources{
+		GlobalFile: w.paths.GlobalCell, ProjectDir: dir, Home: w.home, Getenv: w.getenv, Approvals: w.approvals(),
+	})
+}
+
+// approvals remembers which project files the user approved.
+func (w wiring) approvals() *cfg.ApprovalStore {
+	return cfg.NewApprovalStore(filepath.Join(w.paths.State, "approvals"))
 }
 
 // getenv is os.Getenv over the environment that everything else is given.

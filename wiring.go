@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"cellmux/cell"
-	"cellmux/cell/cfg"
 	"cellmux/cell/git"
 	"cellmux/cell/proc"
 	"cellmux/cell/state"
@@ -92,7 +91,7 @@ func (w wiring) open(ctx context.Context) (*application, error) {
 	engines := []engine.Engine{host.New(host.Options{Home: w.home, Hostname: hostname})}
 	files := &fleet.ProjectFiles{
 		Global: w.paths.GlobalCell, Home: w.home, Getenv: w.getenv,
-		Approvals: cfg.NewApprovalStore(filepath.Join(w.paths.State, "approvals")),
+		Approvals: w.approvals(),
 	}
 	opener := engine.OpenerOptions{
 		Engines: engines, Panes: server, Self: self, RuntimeDir: runtime, Environ: w.environ,

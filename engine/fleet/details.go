@@ -31,11 +31,7 @@ func (f *Fleet) Probe(ctx context.Context) []Engine {
 // Environment is what a program in the slot would get, KEY=VALUE in its order,
 // with the values of secrets masked. It executes nothing.
 func (f *Fleet) Environment(ctx context.Context, r Ref) ([]string, error) {
-	request, err := f.openRequest(ctx, r)
-	if err != nil {
-		return nil, err
-	}
-	env, err := f.o.Shown.Environment(ctx, request)
+	env, err := f.shownEnvironment(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -50,6 +46,33 @@ func (f *Fleet) Environment(ctx context.Context, r Ref) ([]string, error) {
 		}
 	}
 	return pairs, nil
+}
+
+// Variables says of each variable who let it in, and of each one of the host's
+// that stays out why; sorted by name, the values of secrets masked. It executes
+// nothing.
+func (f *Fleet) Variables(ctx context.Context, r Ref) ([]Variable, error) {
+	env, err := f.shownEnvironment(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	var variables []Variable
+	for _, v := range env.Why() {
+		shown := Variable{Name: v.Name, Value: v.Value, Kept: v.Kept, Why: v.From}
+		if v.Kept && v.Secret {
+			shown.Value = cell.SecretMask
+		}
+		variables = append(variables, shown)
+	}
+	return variables, nil
+}
+
+func (f *Fleet) shownEnvironment(ctx context.Context, r Ref) (engine.Environment, error) {
+	request, err := f.openRequest(ctx, r)
+	if err != nil {
+		return engine.Environment{}, err
+	}
+	return f.o.Shown.Environment(ctx, request)
 }
 
 // openRequest is a slot as the opener wants it, for looking only.

@@ -168,6 +168,15 @@ type Trashed struct {
 // agent's built-in prompt stays.
 type Prompts struct{ Base, Overlay string }
 
+// Variable is one variable of a program's environment, or one of the host's that
+// stays out of it.
+type Variable struct {
+	Name  string
+	Value string // "" when it stays out; masked when it is secret
+	Kept  bool
+	Why   string // who let it in, or why it stays out; one phrase
+}
+
 // Job is a background process that a `!` command left behind.
 type Job struct {
 	ID      string

@@ -57,6 +57,9 @@ type Fleet interface {
 	// Environment is what a program in the slot would get, KEY=VALUE in its
 	// order, with the values of secrets masked. It executes nothing.
 	Environment(ctx context.Context, r fleet.Ref) ([]string, error)
+	// Variables says of each variable who let it in, and of each one of the
+	// host's that stays out why. It executes nothing.
+	Variables(ctx context.Context, r fleet.Ref) ([]fleet.Variable, error)
 	// Prompts are the two prompt layers of a slot.
 	Prompts(ctx context.Context, r fleet.Ref) (fleet.Prompts, error)
 	// Probe asks every engine whether it can carry a cell here.

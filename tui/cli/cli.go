@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"cellmux/cell/cfg"
 	"cellmux/engine/fleet"
 )
 
@@ -70,8 +71,9 @@ type Options struct {
 	Checks []Check
 	// CheckSettings loads config.toml and says what is wrong with it.
 	CheckSettings func() error
-	// CheckCell loads the devcell.toml files for a project directory.
-	CheckCell func(dir string) error
+	// LoadCell loads the devcell.toml files for a project directory. It executes
+	// nothing.
+	LoadCell func(dir string) (*cfg.Effective, error)
 }
 
 // Paths are the files that commands name and write.

@@ -9,16 +9,9 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// config says where settings are and whether they hold.
+// config says what holds for a cell and where settings are.
 func (c *commands) config() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "config",
-		Short: "Show where settings are, and check them",
-		Example: `  cellmux config path
-  cellmux config check`,
-		Args: args(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
+	cmd := c.effective()
 	var asJSON bool
 	paths := &cobra.Command{
 		Use:   "path",
@@ -52,9 +45,11 @@ func (c *commands) config() *cobra.Command {
 					return err
 				}
 			}
-			if err := errors.Join(c.CheckSettings(), c.CheckCell(dir)); err != nil {
+			cell, err := c.LoadCell(dir)
+			if err := errors.Join(c.CheckSettings(), err); err != nil {
 				return err
 			}
+			c.remarks(cell)
 			c.say("The settings are good.")
 			return nil
 		},

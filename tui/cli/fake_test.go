@@ -81,6 +81,13 @@ func (w *world) Restore(_ context.Context, r fleet.Ref) error   { return w.note(
 func (w *world) Environment(context.Context, fleet.Ref) ([]string, error) {
 	return []string{"CELL_NAME=api-0", "TOKEN=…"}, nil
 }
+func (w *world) Variables(context.Context, fleet.Ref) ([]fleet.Variable, error) {
+	return []fleet.Variable{
+		{Name: "AWS_SECRET_ACCESS_KEY", Why: "claude does not need it"},
+		{Name: "CELL_NAME", Value: "api-0", Kept: true, Why: "every cell gets it"},
+		{Name: "PATH", Value: "/bin", Kept: true, Why: "base: every agent gets it"},
+	}, nil
+}
 func (w *world) Prompts(context.Context, fleet.Ref) (fleet.Prompts, error) {
 	return fleet.Prompts{Base: "base\n", Overlay: "overlay\n"}, nil
 }

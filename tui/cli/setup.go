@@ -69,7 +69,7 @@ overwritten. None is needed to use cellmux.`,
 
 // trust approves a project's devcell.toml.
 func (c *commands) trust() *cobra.Command {
-	var yes, revoke bool
+	var yes, revoke, show bool
 	cmd := &cobra.Command{
 		Use:   "trust [CELL|DIR]",
 		Short: "Show what a project's devcell.toml would do, and approve it",
@@ -78,6 +78,7 @@ the project, volumes, ports and weaker isolation have no effect until you approv
 the file, and again after each change. On a terminal it asks; elsewhere --yes
 approves what was shown, and without it the exit code is 4 when something waits.`,
 		Example: `  cellmux trust
+  cellmux trust --show
   cellmux trust api --yes
   cellmux trust api --revoke`,
 		Args: args(cobra.MaximumNArgs(1)),
@@ -111,6 +112,8 @@ approves what was shown, and without it the exit code is 4 when something waits.
 				fmt.Fprintf(c.Stdout, "  %s\n", oneLine(act))
 			}
 			switch {
+			case show:
+				return nil
 			case yes:
 			case !c.Terminal:
 				return exit{code: ExitRefused, err: fmt.Errorf("%w: cellmux trust %s --yes approves what is shown above", fleet.ErrApproval, ref.Cell)}
@@ -132,7 +135,8 @@ approves what was shown, and without it the exit code is 4 when something waits.
 	}
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "approve without asking")
 	cmd.Flags().BoolVar(&revoke, "revoke", false, "take the approval back")
-	cmd.MarkFlagsMutuallyExclusive("yes", "revoke")
+	cmd.Flags().BoolVar(&show, "show", false, "show what waits, and ask nothing")
+	cmd.MarkFlagsMutuallyExclusive("yes", "revoke", "show")
 	return cmd
 }
 
@@ -155,14 +159,16 @@ func (c *commands) ask(ctx context.Context, question string) (bool, error) {
 
 // env shows the environment of a slot.
 func (c *commands) env() *cobra.Command {
-	var asJSON bool
+	var asJSON, why bool
 	cmd := &cobra.Command{
 		Use:   "env [CELL[:SLOT]|DIR]",
 		Short: "Show the environment that a slot's program gets",
 		Long: `Show the environment that a slot's program gets, in its order, with the values of
-secrets masked. Nothing is executed: commands in values are shown, not run.`,
-		Example: `  cellmux env api:0`,
-		Args:    args(cobra.MaximumNArgs(1)),
+secrets masked. Nothing is executed: commands in values are shown, not run. With
+--why: each variable, who let it in, and which of the host's stay out and why.`,
+		Example: `  cellmux env api:0
+  cellmux env api:0 --why`,
+		Args: args(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, given []string) error {
 			app, snap, err := c.snapshot(cmd.Context())
 			if err != nil {
@@ -171,6 +177,13 @@ secrets masked. Nothing is executed: commands in values are shown, not run.`,
 			ref, err := c.shellTarget(snap, first(given))
 			if err != nil {
 				return err
+			}
+			if why {
+				variables, err := app.Fleet.Variables(cmd.Context(), ref)
+				if err != nil {
+					return err
+				}
+				return c.printVariables(variables, asJSON)
 			}
 			pairs, err := app.Fleet.Environment(cmd.Context(), ref)
 			if err != nil {
@@ -185,8 +198,35 @@ secrets masked. Nothing is executed: commands in values are shown, not run.`,
 			return nil
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "write a JSON array of KEY=VALUE")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "write a JSON array of KEY=VALUE, or with --why of objects")
+	cmd.Flags().BoolVar(&why, "why", false, "who let each variable in, and what stays out")
 	return cmd
+}
+
+// printVariables writes what went in, then what stayed out.
+func (c *commands) printVariables(variables []fleet.Variable, asJSON bool) error {
+	if asJSON {
+		type variableJSON struct {
+			Name  string `json:"name"`
+			Value string `json:"value,omitempty"`
+			Kept  bool   `json:"kept"`
+			Why   string `json:"why"`
+		}
+		out := make([]variableJSON, 0, len(variables))
+		for _, v := range variables {
+			out = append(out, variableJSON(v))
+		}
+		return c.printJSON(out)
+	}
+	var in, out [][]string
+	for _, v := range variables {
+		if v.Kept {
+			in = append(in, []string{"in", v.Name, v.Why})
+		} else {
+			out = append(out, []string{"out", v.Name, v.Why})
+		}
+	}
+	return c.table(append(in, out...))
 }
 
 // prompt shows the prompt layers of a slot.
