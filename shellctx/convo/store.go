@@ -64,6 +64,11 @@ func (s *store) append(ctx context.Context, t Target, messages []protocol.ChatMe
 			return nil, err
 		}
 	}
+	if !queue && len(messages) > 0 && len(messages) <= maxOneStatement {
+		if entries, stored := s.appendFresh(ctx, t, messages, bodies); stored {
+			return entries, nil
+		}
+	}
 	var entries []Entry
 	err := s.transact(ctx, "the messages", func(tx *sql.Tx) error {
 		conversation, err := s.conversationOf(ctx, tx, t)
@@ -78,6 +83,59 @@ func (s *store) append(ctx context.Context, t Target, messages []protocol.ChatMe
 		return enqueue(ctx, tx, conversation, entries, fresh)
 	})
 	return entries, err
+}
+
+// maxOneStatement is how many messages appendFresh takes.
+const maxOneStatement = 64
+
+// appendFresh stores messages of which none is stored yet, in a conversation
+// that exists: one statement, which is a transaction by itself, and half the
+// time of one in four. It reports false, with nothing stored, in every other
+// case; then append finds out what is the matter.
+func (s *store) appendFresh(ctx context.Context, t Target, messages []protocol.ChatMessage, bodies [][]byte) ([]Entry, bool) {
+	insert, err := s.prepare(ctx, freshStatement(len(messages)))
+	if err != nil {
+		return nil, false
+	}
+	stored := s.now().UnixMilli()
+	args := make([]any, 0, 3+2*len(messages))
+	for i := range messages {
+		args = append(args, messages[i].ID, string(bodies[i]))
+	}
+	s.crash("before the commit of the fresh messages")
+	result, err := insert.ExecContext(ctx, append(args, t.Session, t.Agent, stored)...)
+	if err != nil {
+		return nil, false
+	}
+	s.crash("after the commit of the fresh messages")
+	if n, err := result.RowsAffected(); err != nil || n != int64(len(messages)) {
+		return nil, false
+	}
+	last, err := result.LastInsertId()
+	if err != nil {
+		return nil, false
+	}
+	entries := make([]Entry, len(messages))
+	for i := range messages {
+		entries[i] = fresh(t, messages[i], last-int64(len(messages)-1-i), stored)
+	}
+	return entries, true
+}
+
+// fresh is the entry of a message that was stored now. AUTOINCREMENT gives the
+// rows of a statement consecutive IDs.
+func fresh(t Target, m protocol.ChatMessage, seq, stored int64) Entry {
+	return Entry{Seq: seq, Session: t.Session, Cell: t.Cell, Slot: t.Slot, Agent: t.Agent, Message: m, Stored: time.UnixMilli(stored)}
+}
+
+// freshStatement inserts nothing when the conversation is unknown, and fails as
+// a whole when one of the messages is there already.
+func freshStatement(rows int) string {
+	return `WITH
+		fresh (message, body) AS (VALUES (?, ?)` + strings.Repeat(`, (?, ?)`, rows-1) + `),
+		conversation (id) AS (SELECT id FROM convo_conversations WHERE session = ? AND agent = ?)
+	INSERT INTO convo_messages (conversation, message, body, stored)
+	SELECT (SELECT id FROM conversation), message, body, ? FROM fresh WHERE (SELECT id FROM conversation) IS NOT NULL`
 }
 
 // conversationOf returns the row of a session, making it at its first message.
@@ -106,8 +164,17 @@ func (s *store) conversationOf(ctx context.Context, tx *sql.Tx, t Target) (int64
 	return id, err
 }
 
-// statement is a statement that each connection prepares once.
+// statement is a prepared statement in a transaction.
 func (s *store) statement(ctx context.Context, tx *sql.Tx, text string) (*sql.Stmt, error) {
+	prepared, err := s.prepare(ctx, text)
+	if err != nil {
+		return nil, err
+	}
+	return tx.StmtContext(ctx, prepared), nil
+}
+
+// prepare returns a statement that each connection prepares once.
+func (s *store) prepare(ctx context.Context, text string) (*sql.Stmt, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	prepared, known := s.prepared[text]
@@ -121,7 +188,7 @@ func (s *store) statement(ctx context.Context, tx *sql.Tx, text string) (*sql.St
 		}
 		s.prepared[text] = prepared
 	}
-	return tx.StmtContext(ctx, prepared), nil
+	return prepared, nil
 }
 
 // insertSizes are the numbers of rows that one statement inserts; one with many
@@ -129,23 +196,27 @@ func (s *store) statement(ctx context.Context, tx *sql.Tx, text string) (*sql.St
 var insertSizes = []int{64, 8, 1}
 
 // insert stores messages that are not stored yet. It returns the entries of all,
-// and which of them are fresh.
-func (s *store) insert(ctx context.Context, tx *sql.Tx, conversation int64, t Target, messages []protocol.ChatMessage, bodies [][]byte) (entries []Entry, fresh []int, err error) {
+// and which of them are new.
+func (s *store) insert(ctx context.Context, tx *sql.Tx, conversation int64, t Target, messages []protocol.ChatMessage, bodies [][]byte) (entries []Entry, added []int, err error) {
 	stored := s.now().UnixMilli()
 	entries = make([]Entry, len(messages))
 	for at := 0; at < len(messages); {
 		size := insertSizes[slices.IndexFunc(insertSizes, func(n int) bool { return n <= len(messages)-at })]
 		rows := make([]any, 0, 4*size)
 		for i := at; i < at+size; i++ {
-			rows = append(rows, conversation, messages[i].ID, stored, string(bodies[i]))
+			rows = append(rows, conversation, stored, messages[i].ID, string(bodies[i]))
 		}
-		insert, err := s.statement(ctx, tx, `INSERT INTO convo_messages (conversation, message, stored, body) VALUES (?, ?, ?, ?)`+
-			strings.Repeat(`, (?, ?, ?, ?)`, size-1)+` ON CONFLICT DO NOTHING`)
+		highest, err := s.statement(ctx, tx, `SELECT coalesce(max(id), 0) FROM convo_messages`)
 		if err != nil {
 			return nil, nil, err
 		}
 		var newest int64
-		if err := tx.QueryRowContext(ctx, `SELECT coalesce(max(id), 0) FROM convo_messages`).Scan(&newest); err != nil {
+		if err := highest.QueryRowContext(ctx).Scan(&newest); err != nil {
+			return nil, nil, err
+		}
+		insert, err := s.statement(ctx, tx, `INSERT INTO convo_messages (conversation, stored, message, body) VALUES (?, ?, ?, ?)`+
+			strings.Repeat(`, (?, ?, ?, ?)`, size-1)+` ON CONFLICT DO NOTHING`)
+		if err != nil {
 			return nil, nil, err
 		}
 		result, err := insert.ExecContext(ctx, rows...)
@@ -162,22 +233,20 @@ func (s *store) insert(ctx context.Context, tx *sql.Tx, conversation int64, t Ta
 		}
 		for i := at; i < at+size; i++ {
 			if inserted == int64(size) {
-				fresh = append(fresh, i)
-				// AUTOINCREMENT gives a statement's rows consecutive IDs.
-				entries[i] = Entry{Seq: last - int64(at+size-1-i), Session: t.Session, Cell: t.Cell, Slot: t.Slot, Agent: t.Agent,
-					Message: messages[i], Stored: time.UnixMilli(stored)}
+				added = append(added, i)
+				entries[i] = fresh(t, messages[i], last-int64(at+size-1-i), stored)
 				continue
 			}
 			if entries[i], err = stands(ctx, tx, conversation, messages[i], bodies[i]); err != nil {
 				return nil, nil, err
 			}
 			if entries[i].Seq > newest {
-				fresh = append(fresh, i)
+				added = append(added, i)
 			}
 		}
 		at += size
 	}
-	return entries, fresh, nil
+	return entries, added, nil
 }
 
 // enqueue gives fresh messages a row in the outbox. One that was stored before
