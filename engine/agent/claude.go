@@ -38,6 +38,7 @@ func claude() declaration {
 		observe: observeClaude,
 		sources: func(s sight) []string { return []string{filepath.Join(claudeDir(s), "sessions")} },
 		box:     claudeBox,
+		stream:  claudeStream,
 		facts: facts{
 			identity: "`--session-id` the first time, `--resume` once its transcript exists",
 			overlay:  "`--append-system-prompt-file` and `--system-prompt-snapshot off` on every start",
@@ -76,6 +77,13 @@ func planClaude(_ context.Context, p *planning) error {
 		p.note("the conversation begun inside claude is empty and starts anew")
 	}
 	p.argv(p.program)
+	if p.Headless {
+		p.argv("-p", "--output-format", "stream-json", "--verbose")
+		if !p.isSet("CLAUDE_CODE_MAX_RETRIES") {
+			// A bad key is retried for three minutes otherwise.
+			p.env("CLAUDE_CODE_MAX_RETRIES", "2")
+		}
+	}
 	switch {
 	case exists:
 		p.argv("--resume", id)
@@ -98,7 +106,7 @@ func planClaude(_ context.Context, p *planning) error {
 	}
 	p.argv(flags...)
 
-	if p.features.has("--settings") {
+	if p.features.has("--settings") && !p.Headless {
 		settings := filepath.Join(p.rooms.slot, "claude-settings.json")
 		if err := p.rooms.write(settings, claudeSettings(p.rooms.inside(p.rooms.spool))); err != nil {
 			return err

@@ -42,7 +42,8 @@ func codex() declaration {
 			}
 			return nil
 		},
-		box: codexBox,
+		box:    codexBox,
+		stream: codexStream,
 		facts: facts{
 			identity: "a seeded rollout, then `resume`; the hook's ID where codex does not take the seed",
 			overlay:  "`developer_instructions` on the first turn, later changes by the SessionStart hook's additional context",

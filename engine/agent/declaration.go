@@ -38,6 +38,9 @@ type declaration struct {
 	// box reads the input box from the screen.
 	box func(l Look) Box
 
+	// stream reads one event of a headless turn's output; nil has none.
+	stream func(t *TurnReader, event []byte)
+
 	// facts for docs/agents.md.
 	facts facts
 }

@@ -37,7 +37,8 @@ func gemini() declaration {
 			}
 			return nil
 		},
-		box: geminiBox,
+		box:    geminiBox,
+		stream: geminiStream,
 		facts: facts{
 			identity: "`--session-id` the first time, `--resume` once the model has answered; a home of its own for each slot",
 			overlay:  "GEMINI.md of that home, read on every start",

@@ -31,6 +31,7 @@ func opencode() declaration {
 		plan:      planOpencode,
 		observe:   observeOpencode,
 		box:       opencodeBox,
+		stream:    opencodeStream,
 		facts: facts{
 			identity: "`import` of an empty session whose `ses_` ID is derived from ours, then `--session`",
 			overlay:  "`instructions` of the inline config, read on every start",
