@@ -213,7 +213,9 @@ func (e *editor) view(w, skip int) (rows []string, column, row int) {
 		if text == "" {
 			break
 		}
-		cluster, n := ansi.FirstGraphemeCluster(text, ansi.GraphemeWidth)
+		cluster, _ := ansi.FirstGraphemeCluster(text, ansi.GraphemeWidth)
+		shown := clean(cluster)
+		n := width(shown)
 		if cluster == "\n" {
 			rows = append(rows, b.String()+spaces(w-at))
 			b.Reset()
@@ -227,7 +229,7 @@ func (e *editor) view(w, skip int) (rows []string, column, row int) {
 					place()
 				}
 			}
-			b.WriteString(cluster)
+			b.WriteString(shown)
 			at += n
 		}
 		offset += len(cluster)

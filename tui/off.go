@@ -23,8 +23,8 @@ func (m *Model) off(name string) string {
 			return "this pane is not cellmux's"
 		case slot == nil && len(m.list.marked()) == 0:
 			return "no pane is selected"
-		case name != "message" && slot != nil && slot.Agent == "shell":
-			return "this is a shell, not an agent"
+		case slot != nil && slot.Agent == "shell" && (name != "message" || len(m.list.marked()) == 0):
+			return "this is a shell and takes no messages; " + m.keys.show("shell") + " runs a command in its cell"
 		}
 	case "shell", "agent", "shell-pane", "new-like", "pin":
 		switch {

@@ -15,6 +15,7 @@ import (
 	"github.com/creack/pty"
 	"golang.org/x/sys/unix"
 
+	"cellmux/engine/fleet"
 	"cellmux/tui"
 	"cellmux/tui/tuitest"
 )
@@ -29,14 +30,23 @@ func init() {
 	}
 	f := tuitest.Sample()
 	f.Begin()
+	ports := f.Ports()
+	ports.Fleet = panicking{f}
 	err := tui.Run(context.Background(), tui.Options{
-		Ports: f.Ports(), Version: "test", In: os.Stdin, Out: os.Stdout, Getenv: os.Getenv,
+		Ports: ports, Version: "test", In: os.Stdin, Out: os.Stdout, Getenv: os.Getenv,
 	})
 	if err != nil {
 		fmt.Println(err)
 		os.Exit(1)
 	}
 	os.Exit(0)
+}
+
+// panicking fails where a user's key can reach it.
+type panicking struct{ *tuitest.Fleet }
+
+func (panicking) Agents(context.Context, string) ([]fleet.AgentChoice, error) {
+	panic("a fault in a command")
 }
 
 // terminal is a screen that runs in a pseudo terminal.
@@ -54,8 +64,15 @@ type terminal struct {
 
 func start(t *testing.T, env ...string) *terminal {
 	t.Helper()
-	c := exec.Command(os.Args[0])
-	c.Env = append([]string{childVariable + "=1", "TERM=xterm-256color", "LANG=C.UTF-8", "PATH=" + os.Getenv("PATH")}, env...)
+	return startProgram(t, []string{os.Args[0]}, append([]string{childVariable + "=1"}, env...)...)
+}
+
+// startProgram starts a program as the leader of a session of its own, whose
+// terminal answers no query.
+func startProgram(t *testing.T, argv []string, env ...string) *terminal {
+	t.Helper()
+	c := exec.Command(argv[0], argv[1:]...)
+	c.Env = append([]string{"TERM=xterm-256color", "LANG=C.UTF-8", "PATH=" + os.Getenv("PATH")}, env...)
 	master, slave, err := pty.Open()
 	if err != nil {
 		t.Fatal(err)

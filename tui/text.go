@@ -36,8 +36,17 @@ func clean(s string) string {
 		return s
 	}
 	s = ansi.Strip(strings.ToValidUTF8(s, "\uFFFD"))
+	var before rune
 	return strings.Map(func(r rune) rune {
+		last := before
+		before = r
 		switch {
+		case r == emojiStyle || r == keycap:
+			// Behind an ASCII character x/ansi counts these as a second cell in
+			// StringWidth and as none in Truncate, and terminals differ as well.
+			if before = last; last < utf8.RuneSelf {
+				return -1
+			}
 		case r == '\n' || r == '\r' || r == '\t' || r == '\u2028' || r == '\u2029':
 			return ' '
 		case unicode.IsControl(r), isDirection(r):
@@ -48,6 +57,11 @@ func clean(s string) string {
 		return r
 	}, s)
 }
+
+const (
+	emojiStyle = '\ufe0f' // VS16
+	keycap     = '\u20e3'
+)
 
 func isDirection(r rune) bool {
 	switch {
@@ -156,9 +170,17 @@ func cutCells(s string, column int) (before, at, after string) {
 	return before, cluster, rest[len(cluster):]
 }
 
-// overwrite puts a patch of n cells on a painted row, at a column.
+// overwrite puts a patch of n cells on a painted row, at a column. A wide
+// character that the patch cuts in half becomes a space.
 func overwrite(row, patch string, column, n int) string {
 	before := ansi.Truncate(row, column, "")
-	after := ansi.TruncateLeft(row, column+n, "")
+	room := max(0, ansi.StringWidth(row)-column-n)
+	cut := column + n
+	after := ansi.TruncateLeft(row, cut, "")
+	for ansi.StringWidth(after) > room {
+		cut++
+		after = ansi.TruncateLeft(row, cut, "")
+	}
+	after = spaces(room-ansi.StringWidth(after)) + after
 	return before + "\x1b[m" + spaces(column-ansi.StringWidth(before)) + patch + after + "\x1b[m"
 }

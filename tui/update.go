@@ -121,6 +121,7 @@ func listen[T any](m *Model, from watching[T]) tea.Cmd {
 
 func (m *Model) snapshotCame(s fleet.Snapshot) tea.Cmd {
 	before := m.targetStatus()
+	s = harmless(s)
 	m.snapshot, m.known = s, true
 	m.list.show(s)
 	for ref := range m.busy {

@@ -128,7 +128,10 @@ func (m *Model) title(w int, focused bool, name, side string) string {
 		t = tFocus
 	}
 	if p.ascii {
-		side = plain(side)
+		name, side = plain(name), plain(side)
+	}
+	if width(name) > w-6 {
+		name = p.fit(name, w-6)
 	}
 	if room := w - width(name) - 6; width(side) > room {
 		side = p.fit(side, max(0, room))

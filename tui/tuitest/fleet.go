@@ -37,6 +37,7 @@ type Fleet struct {
 	reason   string
 	attached func(pane string)
 	withAll  bool
+	text     string
 }
 
 type undo struct {
@@ -434,3 +435,12 @@ func (attachment) SetStderr(io.Writer) {}
 func (f *Fleet) Type(ctx context.Context, pane string, keys []string) error {
 	return f.called(ctx, "Type", pane, strings.Join(keys, " "))
 }
+
+// Named keeps a text for a test that fills the world with it.
+func (f *Fleet) Named(text string) *Fleet {
+	f.text = text
+	return f
+}
+
+// Text is what Named was given.
+func (f *Fleet) Text() string { return f.text }

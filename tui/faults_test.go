@@ -1,0 +1,197 @@
+package tui_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+	"github.com/hinshun/vt10x"
+	"golang.org/x/sys/unix"
+)
+
+func TestAPanicInACommandLeavesTheTerminalAsItWas(t *testing.T) {
+	tm := start(t)
+	tm.waitFor("api-auth")
+	tm.press("a")
+	if err := tm.wait(); err == nil {
+		t.Error("a panic counts as success")
+	}
+	tm.assertRestored()
+	tm.waitFor("the screen failed")
+}
+
+func TestCtrlZIsRefusedWhereNothingCouldWakeUs(t *testing.T) {
+	tm := start(t) // its own session leader, as a tmux pane's own command is
+	tm.waitFor("api-auth")
+	tm.press("\x1a")
+	tm.waitFor("no shell waits for this program")
+	tm.press("q")
+	if err := tm.wait(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestCtrlZStopsAndTheShellBringsItBack(t *testing.T) {
+	bash, err := exec.LookPath("bash")
+	if err != nil {
+		t.Skip("needs a shell with job control: no bash on PATH")
+	}
+	tm := startProgram(t, []string{bash, "--norc", "--noprofile", "-i"}, "PS1=READY:")
+	tm.waitFor("READY:")
+	tm.forget()
+	tm.press(childVariable + "=1 " + os.Args[0] + "\r")
+	tm.waitFor("api-auth")
+	tm.press("\x1a")
+	tm.waitFor("Stopped")
+	tm.waitFor("READY:")
+	if left := modes(tm.text()); left["1049"] || left["1004"] || left["1002"] || left["1006"] {
+		t.Errorf("stopped with modes still set: %v", left)
+	}
+	tm.forget()
+	tm.press("fg\r")
+	tm.waitFor("api-auth")
+	tm.waitFor("\x1b[?1002h") // the mouse is back too
+	tm.press("jj")
+	tm.waitFor("this is pane %2")
+	tm.forget()
+	tm.press("q")
+	tm.waitFor("READY:")
+}
+
+func TestAResizeStormEndsInTheRightFrame(t *testing.T) {
+	tm := start(t)
+	tm.waitFor("api-auth")
+	for i := range 200 {
+		size := pty.Winsize{Cols: uint16(1 + i*7%160), Rows: uint16(1 + i*5%60)}
+		if err := pty.Setsize(tm.pty, &size); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := pty.Setsize(tm.pty, &pty.Winsize{Cols: 90, Rows: 25}); err != nil {
+		t.Fatal(err)
+	}
+	tm.waitFor("claude in api-auth has waited")
+	tm.forget()
+	tm.press("\x0c") // draws the whole frame
+	tm.waitFor("sort: attention")
+	tm.waitFor("claude in api-auth has waited")
+	emulator := vt10x.New(vt10x.WithSize(90, 25))
+	fmt.Fprint(emulator, tm.text())
+	rows := strings.Split(emulator.String(), "\n")
+	if !strings.Contains(rows[1], "[1] Cells") || !strings.Contains(rows[24], "has waited") {
+		t.Errorf("the frame is\n%s", emulator.String())
+	}
+	tm.press("q")
+	if err := tm.wait(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestTwentyByFiveIsASentenceAndComesBack(t *testing.T) {
+	tm := start(t)
+	tm.waitFor("api-auth")
+	if err := pty.Setsize(tm.pty, &pty.Winsize{Cols: 20, Rows: 5}); err != nil {
+		t.Fatal(err)
+	}
+	tm.waitFor("needs 40x12")
+	tm.forget()
+	if err := pty.Setsize(tm.pty, &pty.Winsize{Cols: 100, Rows: 30}); err != nil {
+		t.Fatal(err)
+	}
+	tm.waitFor("api-auth")
+	tm.press("q")
+	if err := tm.wait(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAnswersOfTheTerminalPressNoKey(t *testing.T) {
+	tm := start(t)
+	tm.waitFor("api-auth")
+	// Typed, these would open dialogs, and quit.
+	for _, answer := range []string{"\x1b]11;rgb:dddd/qqqq/xxxx\x07", "\x1b[?62;4c", "\x1bP>|xterm(q)\x1b\\", "\x1b[12;40R"} {
+		for i := range len(answer) {
+			tm.press(answer[i : i+1])
+		}
+	}
+	tm.press("jj")
+	tm.waitFor("this is pane %2")
+	tm.press("q")
+	if err := tm.wait(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAttachingManyTimesLeavesNothingBehind(t *testing.T) {
+	const times = 100
+	tm := start(t)
+	tm.waitFor("api-auth")
+	tm.press("j")
+	attachOnce := func() {
+		tm.forget()
+		tm.press("\r")
+		tm.waitFor("\x1b[?1049l")
+		tm.waitFor("\x1b[?1002h") // back, with the mouse armed again
+	}
+	attachOnce()
+	before := descriptors(t, tm.command.Process.Pid)
+	for range times {
+		attachOnce()
+	}
+	if after := descriptors(t, tm.command.Process.Pid); after > before {
+		t.Errorf("%d attaches left %d descriptors open", times, after-before)
+	}
+	tm.press("q")
+	if err := tm.wait(); err != nil {
+		t.Error(err)
+	}
+	tm.assertRestored()
+}
+
+func descriptors(t *testing.T, pid int) int {
+	t.Helper()
+	entries, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
+	if err != nil {
+		t.Skipf("needs /proc: %v", err)
+	}
+	return len(entries)
+}
+
+func TestNoSubcommandAsksTheTerminalAnythingOrWaitsForIt(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "cellmux")
+	if out, err := exec.Command("go", "build", "-o", program, "cellmux").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	home := t.TempDir()
+	for _, arguments := range [][]string{{"--version"}, {"--help"}, {"ls", "--help"}, {"session-id", "api-0"}, {"completion", "bash"}} {
+		t.Run(strings.Join(arguments, " "), func(t *testing.T) {
+			begin := time.Now()
+			tm := startProgram(t, append([]string{program}, arguments...), "HOME="+home, "XDG_RUNTIME_DIR="+home)
+			_ = tm.wait()
+			// Bubble Tea's own init would wait 5 s for the answer.
+			if took := time.Since(begin); took > 4*time.Second {
+				t.Errorf("it took %v", took)
+			}
+			if strings.Contains(tm.text(), "\x1b]1") || strings.Contains(tm.text(), "\x1b[6n") {
+				t.Errorf("it asked the terminal: %q", tm.text())
+			}
+		})
+	}
+}
+
+func TestSignalsWhileStoppedDoNotLoseTheTerminal(t *testing.T) {
+	tm := start(t)
+	tm.waitFor("api-auth")
+	_ = tm.command.Process.Signal(unix.SIGSTOP)
+	_ = tm.command.Process.Signal(unix.SIGTERM)
+	_ = tm.command.Process.Signal(unix.SIGCONT)
+	if err := tm.wait(); err != nil {
+		t.Error(err)
+	}
+	tm.assertRestored()
+}
