@@ -53,6 +53,7 @@ func start() int {
 		Open:          w.openForCommands,
 		Screen:        w.screen,
 		Handoff:       handOff(w.getenv),
+		Checks:        w.checks,
 		CheckSettings: func() error { _, err := w.settings(); return err },
 		LoadCell:      w.loadCell,
 	})

@@ -75,20 +75,15 @@ func (w wiring) open(ctx context.Context) (*application, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find the cellmux program: %w", err)
 	}
-	hostname, _ := os.Hostname() // "" is said as such
 
 	runner := proc.New()
-	server := tmux.New(tmux.Options{
-		Runner: runner, Program: chosen.Tmux.Program, Socket: w.socket(chosen), RuntimeDir: runtime, Env: w.environ,
-		Prefs: tmux.Prefs{DetachKeys: chosen.Tmux.Detach, HistoryLimit: chosen.Tmux.History, Mouse: chosen.Tmux.Mouse},
-		Log:   log,
-	})
-	agents := agent.New(agent.Options{Custom: customAgents(chosen.Agents), Runner: runner, Environ: w.environ})
+	server := w.server(runner, chosen, runtime, log)
+	agents := w.agents(runner, chosen)
 	watcher := agents.Watch(agent.WatchOptions{Capture: func(ctx context.Context, pane string) ([]string, error) {
 		screen, err := server.Capture(ctx, pane, 0)
 		return screen.Rows, err
 	}})
-	engines := []engine.Engine{host.New(host.Options{Home: w.home, Hostname: hostname})}
+	engines := w.engines()
 	files := &fleet.ProjectFiles{
 		Global: w.paths.GlobalCell, Home: w.home, Getenv: w.getenv,
 		Approvals: w.approvals(),
@@ -113,7 +108,8 @@ func (w wiring) open(ctx context.Context) (*application, error) {
 		Store: db, Server: server, Opener: engine.NewOpener(opener), Shown: engine.NewOpener(shown),
 		Agents: agents, Watcher: watcher, Projects: files, Engines: engines,
 		Workspaces: w.paths.Workspaces, Home: w.home, HostUser: w.user, Offer: w.dir,
-		LookPath:      func(program string) (string, error) { return proc.LookPath(program, w.environ) },
+		LookPath:      w.lookPath,
+		Order:         chosen.Agents.Order,
 		Path:          w.getenv("PATH"),
 		Getenv:        w.getenv,
 		Conversations: conversations,
@@ -149,6 +145,48 @@ func (w wiring) open(ctx context.Context) (*application, error) {
 		return executions.Close(ctx)
 	}, db.Close, logFile.Close)
 	return a, nil
+}
+
+// server is our tmux server; nothing is started.
+func (w wiring) server(runner proc.Runner, chosen settings.Settings, runtime string, log *slog.Logger) *tmux.Server {
+	return tmux.New(tmux.Options{
+		Runner: runner, Program: chosen.Tmux.Program, Socket: w.socket(chosen), RuntimeDir: runtime, Env: w.environ,
+		Prefs: tmux.Prefs{DetachKeys: chosen.Tmux.Detach, HistoryLimit: chosen.Tmux.History, Mouse: chosen.Tmux.Mouse},
+		Log:   log,
+	})
+}
+
+func (w wiring) agents(runner proc.Runner, chosen settings.Settings) *agent.Set {
+	return agent.New(agent.Options{Custom: customAgents(chosen.Agents), Runner: runner, Environ: w.environ})
+}
+
+// engines are those that this cellmux has; nothing is started.
+func (w wiring) engines() []engine.Engine {
+	hostname, _ := os.Hostname() // "" is said as such
+	return []engine.Engine{host.New(host.Options{Home: w.home, Hostname: hostname})}
+}
+
+func (w wiring) lookPath(program string) (string, error) { return proc.LookPath(program, w.environ) }
+
+// checks are doctor's. They open what they look at themselves: doctor must work
+// where nothing else does.
+func (w wiring) checks() []cli.Check {
+	chosen, err := w.settings()
+	if err != nil {
+		chosen = settings.Settings{} // a check of its own tells
+	}
+	runner := proc.New()
+	return []cli.Check{
+		cli.CheckTmux(w.server(runner, chosen, w.paths.Runtime, nil)),
+		cli.CheckTerminal(w.getenv, w.home),
+		cli.CheckEngines(w.engines()),
+		cli.CheckAgents(w.agents(runner, chosen), w.lookPath),
+		cli.CheckDatabase(w.paths.Database),
+		cli.CheckDisk(w.paths.State),
+		cli.CheckFiles("config.toml", func() error { return err }),
+		cli.CheckFiles("devcell.toml", func() error { return w.checkCell(w.dir) }),
+		cli.CheckClock(time.Now),
+	}
 }
 
 // settings loads config.toml and checks its keys against the bindings.

@@ -38,8 +38,10 @@ type Options struct {
 	HostUser string
 	// LookPath finds a program on the PATH that panes of host cells get.
 	LookPath func(program string) (string, error)
-	Path     string // that PATH, for completion
-	Getenv   func(string) string
+	// Order names agents that are offered and looked for first.
+	Order  []string
+	Path   string // that PATH, for completion
+	Getenv func(string) string
 	// Offer is the directory in which cellmux was started: without a cell it is
 	// offered as one. "" offers nothing.
 	Offer string

@@ -111,6 +111,20 @@ func TestAgentThatIsNotInstalledSaysHowToGetIt(t *testing.T) {
 	}
 }
 
+func TestOrderOfTheSettingsDecidesWhichAgentIsFirst(t *testing.T) {
+	w := newWorld(t, func(o *Options) { o.Order = []string{"nosuch", "gemini", "shell"} })
+	ref, err := w.Open(t.Context(), w.cellWith(t), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := w.slot(t, ref); s.Agent != "shell" { // gemini is not installed
+		t.Errorf("%+v", s)
+	}
+	if got := w.agentNames(); got[0] != "gemini" || got[1] != "shell" || got[2] != "claude" {
+		t.Errorf("%v", got)
+	}
+}
+
 func TestOpenThatFailsLeavesNoSlot(t *testing.T) {
 	w := newWorld(t)
 	name := w.cellWith(t)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"cellmux/cell/state"
@@ -109,7 +110,7 @@ func (f *Fleet) pick(ctx context.Context, c state.Cell, agent string) (name, pro
 		config, _, _ := f.o.Projects.Load(ctx, c.ProjectDir)
 		agent = config.Cell.DefaultCommand
 	}
-	for _, candidate := range f.o.Agents.Names() {
+	for _, candidate := range f.agentNames() {
 		if agent != "" && agent != candidate {
 			continue
 		}
@@ -125,6 +126,18 @@ func (f *Fleet) pick(ctx context.Context, c state.Cell, agent string) (name, pro
 		return "", "", errors.New("no agent and no shell was found on PATH")
 	}
 	return "", "", fmt.Errorf("open %s in %s: no agent has that name", agent, c.Name)
+}
+
+// agentNames are the agents in the order in which they are offered; the shell
+// stays last unless it is named.
+func (f *Fleet) agentNames() []string {
+	var names []string
+	for _, name := range append(slices.Clone(f.o.Order), f.o.Agents.Names()...) {
+		if _, known := f.o.Agents.Lookup(name); known && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // find looks for an agent's program; its error says how to get it. A shell with
@@ -150,7 +163,7 @@ func (f *Fleet) find(name string) (string, error) {
 // offered: the first that is found is what Open takes for "".
 func (f *Fleet) Agents(_ context.Context, _ string) ([]AgentChoice, error) {
 	var out []AgentChoice
-	for _, name := range f.o.Agents.Names() {
+	for _, name := range f.agentNames() {
 		choice := AgentChoice{Name: name, Found: true}
 		if _, err := f.find(name); err != nil {
 			choice.Found, choice.Reason = false, err.Error()

@@ -68,7 +68,7 @@ type Options struct {
 	Paths Paths
 	// Checks are doctor's, in the order in which they are shown. They open
 	// themselves what they look at.
-	Checks []Check
+	Checks func() []Check
 	// CheckSettings loads config.toml and says what is wrong with it.
 	CheckSettings func() error
 	// LoadCell loads the devcell.toml files for a project directory. It executes

@@ -361,11 +361,11 @@ func TestDoctorGivesANextStepAndFailsOnProblemsAlone(t *testing.T) {
 	problem := func(context.Context) []Finding {
 		return []Finding{{Subject: "tmux", Level: Problem, Detail: "not found", Next: "install tmux"}}
 	}
-	got := call(t, nil, func(o *Options) { o.Checks = []Check{note} }, "doctor")
+	got := call(t, nil, func(o *Options) { o.Checks = func() []Check { return []Check{note} } }, "doctor")
 	if got.code != 0 || !strings.Contains(got.stdout, "-> npm install -g @openai/codex") {
 		t.Errorf("%+v", got)
 	}
-	got = call(t, nil, func(o *Options) { o.Checks = []Check{note, problem} }, "doctor", "--json")
+	got = call(t, nil, func(o *Options) { o.Checks = func() []Check { return []Check{note, problem} } }, "doctor", "--json")
 	var findings []Finding
 	if err := json.Unmarshal([]byte(got.stdout), &findings); err != nil || len(findings) != 2 || got.code != ExitFailed {
 		t.Errorf("%v: %+v", err, got)

@@ -48,7 +48,7 @@ problem; notes do not count.`,
 		Args: args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			findings := []Finding{}
-			for _, check := range c.Checks {
+			for _, check := range c.Checks() {
 				ctx, cancel := context.WithTimeout(cmd.Context(), checkPatience)
 				findings = append(findings, check(ctx)...)
 				cancel()

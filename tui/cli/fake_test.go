@@ -136,7 +136,7 @@ func call(t *testing.T, w *world, change func(*Options), args ...string) result 
 	var stdout, stderr bytes.Buffer
 	o := Options{
 		Args: args, Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr, Dir: "/src/api",
-		Getenv: func(string) string { return "" }, Version: "1.2.3",
+		Getenv: func(string) string { return "" }, Version: "1.2.3", Checks: func() []Check { return nil },
 		Open: func(context.Context) (*App, error) {
 			if w == nil {
 				t.Error("the application was opened")
