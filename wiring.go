@@ -184,7 +184,7 @@ func (w wiring) checks() []cli.Check {
 		cli.CheckDatabase(w.paths.Database),
 		cli.CheckDisk(w.paths.State),
 		cli.CheckFiles("config.toml", func() error { return err }),
-		cli.CheckFiles("devcell.toml", func() error { return w.checkCell(w.dir) }),
+		cli.CheckFiles("devcell.toml", func() error { _, err := w.loadCell(w.dir); return err }),
 		cli.CheckClock(time.Now),
 	}
 }

@@ -86,13 +86,7 @@ func (c *Conversation) Page(ctx context.Context, r Ref, before int64, n int) ([]
 
 // Search searches all conversations.
 func (c *Conversation) Search(ctx context.Context, q convo.Query) ([]convo.Hit, error) {
-	s, can := any(c.service).(interface {
-		Search(ctx context.Context, q convo.Query) ([]convo.Hit, error)
-	})
-	if !can {
-		return nil, fmt.Errorf("search conversations: %w", errors.ErrUnsupported)
-	}
-	return s.Search(ctx, q)
+	return c.service.Search(ctx, q)
 }
 
 // Changed tells the session IDs of conversations that grew or in which a state
