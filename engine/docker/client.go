@@ -17,12 +17,10 @@ import (
 	"cellmux/engine"
 )
 
-// Deadlines of calls to the daemon. A daemon that is slower than that is as bad
-// as none; what takes long by nature (pull, build) is bounded by its context.
-const (
-	quick = 10 * time.Second
-	slow  = 2 * time.Minute
-)
+// slow bounds calls that create, start and stop. A quick answer has
+// Options.Deadline: a daemon that is slower is as bad as none. What takes long by
+// nature (pull, build) is bounded by its context.
+const slow = 2 * time.Minute
 
 // Errors that callers tell apart. Each is wrapped in a sentence with a next step.
 var (
@@ -210,7 +208,7 @@ func (d *Docker) ask(ctx context.Context) (facts, error) {
 	if podman {
 		format = `{{.Version.Version}}|linux|{{if .Host.Security.Rootless}}name=rootless{{end}}{{if .Host.ServiceIsRemote}}name=remote{{end}}`
 	}
-	result, err := d.run(ctx, quick, "info", "--format", format)
+	result, err := d.run(ctx, d.o.Deadline, "info", "--format", format)
 	if err = d.judge("ask docker", result, err); err != nil {
 		return facts{}, err
 	}
@@ -249,7 +247,7 @@ func (d *Docker) known(ctx context.Context) (facts, error) {
 
 // isPodman asks the program who it is: docker may be podman by another name.
 func (d *Docker) isPodman(ctx context.Context) (bool, error) {
-	result, err := d.run(ctx, quick, "--version")
+	result, err := d.run(ctx, d.o.Deadline, "--version")
 	if err = d.judge("ask docker for its version", result, err); err != nil {
 		return false, err
 	}
@@ -268,7 +266,7 @@ func (d *Docker) local(ctx context.Context) error {
 	if d.context() == "" {
 		return nil
 	}
-	result, err := d.run(ctx, quick, "context", "inspect", "--format", "{{.Endpoints.docker.Host}}")
+	result, err := d.run(ctx, d.o.Deadline, "context", "inspect", "--format", "{{.Endpoints.docker.Host}}")
 	if err = d.judge("read docker's context "+d.context(), result, err); err != nil {
 		return err
 	}

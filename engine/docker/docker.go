@@ -19,6 +19,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"cellmux/cell/cfg"
 	"cellmux/cell/lock"
@@ -49,8 +50,9 @@ type Options struct {
 	// Egress is the argv of a statically linked Linux program that serves the
 	// egress proxy; its first word is a path on this host.
 	Egress    []string
-	BaseImage string   // that images of ours are built on; "" is DefaultBase
-	BuildArgs []string // of every docker build besides
+	Deadline  time.Duration // for a quick answer of the daemon; 0 is 10 s
+	BaseImage string        // that images of ours are built on; "" is DefaultBase
+	BuildArgs []string      // of every docker build besides
 	// Approved tells whether the user has approved a file of the project, such as
 	// a devcontainer.json; nil approves none.
 	Approved func(path string, content []byte) bool
@@ -73,6 +75,9 @@ var (
 
 // New returns the engine. It starts nothing.
 func New(o Options) *Docker {
+	if o.Deadline == 0 {
+		o.Deadline = 10 * time.Second
+	}
 	if o.HostUser == "" {
 		o.HostUser = "user"
 	}
@@ -295,7 +300,7 @@ func (d *Docker) Remove(ctx context.Context, c engine.Cell) error {
 // process, and tells whether it did. A program that somebody started inside,
 // in a pane or in the background, keeps it up.
 func (d *Docker) DownIfIdle(ctx context.Context, c engine.Cell) (bool, error) {
-	result, err := d.run(ctx, quick, "top", d.containerName(c.Name), "-eo", "pid,args")
+	result, err := d.run(ctx, d.o.Deadline, "top", d.containerName(c.Name), "-eo", "pid,args")
 	if err = d.judge("look into the container of cell "+c.Name, result, err); err != nil {
 		if errors.Is(err, ErrGone) || errors.Is(err, errNotRunning) {
 			return false, nil
@@ -335,7 +340,7 @@ func (d *Docker) Instances(ctx context.Context) ([]engine.Instance, error) {
 	if err := d.local(ctx); err != nil {
 		return nil, err
 	}
-	result, err := d.run(ctx, quick, "ps", "--all", "--no-trunc",
+	result, err := d.run(ctx, d.o.Deadline, "ps", "--all", "--no-trunc",
 		"--filter", "label="+labelOwner+"="+d.owner, "--filter", "label="+labelCell,
 		"--format", `{{.ID}}`+"\t"+`{{.Label "`+labelCell+`"}}`+"\t"+`{{.State}}`+"\t"+`{{.Status}}`)
 	if err = d.judge("list the containers", result, err); err != nil {

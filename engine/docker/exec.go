@@ -104,7 +104,7 @@ func (d *Docker) End(ctx context.Context, c engine.Cell, execution string) error
 	if execution == "" {
 		return errors.New("end an execution: it has no name")
 	}
-	result, err := d.run(ctx, quick, "exec", "--user", d.user(c.Name), d.containerName(c.Name),
+	result, err := d.run(ctx, d.o.Deadline, "exec", "--user", d.user(c.Name), d.containerName(c.Name),
 		"sh", "-c", endScript, "sh", marker(execution))
 	err = d.judge("end what runs in cell "+c.Name, result, err)
 	if errors.Is(err, ErrGone) || errors.Is(err, errNotRunning) {

@@ -114,7 +114,7 @@ func (r recipe) digest() string {
 }
 
 func (d *Docker) hasImage(ctx context.Context, reference string) (bool, error) {
-	result, err := d.run(ctx, quick, "image", "inspect", "--format", "{{.Id}}", reference)
+	result, err := d.run(ctx, d.o.Deadline, "image", "inspect", "--format", "{{.Id}}", reference)
 	err = d.judge("look for the image "+reference, result, err)
 	if errors.Is(err, ErrNoImage) {
 		return false, nil
@@ -264,7 +264,7 @@ func (d *Docker) Images(ctx context.Context) ([]Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	result, err := d.run(ctx, quick, "image", "ls", "--no-trunc", "--filter", "label="+labelOwner+"="+d.owner,
+	result, err := d.run(ctx, d.o.Deadline, "image", "ls", "--no-trunc", "--filter", "label="+labelOwner+"="+d.owner,
 		"--format", "{{.Repository}}:{{.Tag}}\t{{.ID}}\t{{.Size}}\t{{.CreatedAt}}")
 	if err = d.judge("list the images", result, err); err != nil {
 		return nil, err
@@ -288,7 +288,7 @@ func (d *Docker) Images(ctx context.Context) ([]Image, error) {
 
 // usedImages are the references and IDs that containers were made from.
 func (d *Docker) usedImages(ctx context.Context) (map[string]bool, error) {
-	result, err := d.run(ctx, quick, "ps", "--all", "--no-trunc", "--filter", "label="+labelOwner+"="+d.owner, "--format", "{{.Image}}")
+	result, err := d.run(ctx, d.o.Deadline, "ps", "--all", "--no-trunc", "--filter", "label="+labelOwner+"="+d.owner, "--format", "{{.Image}}")
 	if err = d.judge("list the containers", result, err); err != nil {
 		return nil, err
 	}

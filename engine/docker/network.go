@@ -145,7 +145,7 @@ func (d *Docker) prepareNetwork(ctx context.Context, n network, progress func(en
 }
 
 func (d *Docker) ensureNetwork(ctx context.Context, name string, options ...string) error {
-	result, err := d.run(ctx, quick, "network", "inspect", "--format", "{{.Id}}", name)
+	result, err := d.run(ctx, d.o.Deadline, "network", "inspect", "--format", "{{.Id}}", name)
 	if err == nil && result.ExitCode == 0 {
 		return nil
 	}
@@ -215,7 +215,7 @@ func (d *Docker) PruneNetworks(ctx context.Context) error {
 		return err
 	}
 	defer unlock()
-	result, err := d.run(ctx, quick, "network", "ls", "--filter", "label="+labelOwner+"="+d.owner, "--format", "{{.Name}}")
+	result, err := d.run(ctx, d.o.Deadline, "network", "ls", "--filter", "label="+labelOwner+"="+d.owner, "--format", "{{.Name}}")
 	if err = d.judge("list the networks", result, err); err != nil {
 		return err
 	}
@@ -223,7 +223,7 @@ func (d *Docker) PruneNetworks(ctx context.Context) error {
 	names := strings.Fields(string(result.Stdout))
 	slices.Sort(names)
 	for _, name := range names {
-		result, err := d.run(ctx, quick, "ps", "--all", "--filter", "network="+name, "--format", "{{.Names}}")
+		result, err := d.run(ctx, d.o.Deadline, "ps", "--all", "--filter", "network="+name, "--format", "{{.Names}}")
 		if err = d.judge("look at the network "+name, result, err); err != nil {
 			return err
 		}
