@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -30,6 +31,7 @@ type world struct {
 	entry    convo.Entry
 	entries  []convo.Entry
 	trash    []fleet.Trashed
+	query    convo.Query
 }
 
 func (w *world) note(format string, args ...any) error {
@@ -71,8 +73,11 @@ func (w *world) Send(_ context.Context, r fleet.Ref, text string) (convo.Entry, 
 func (w *world) Page(context.Context, fleet.Ref, int64, int) ([]convo.Entry, error) {
 	return w.entries, nil
 }
-func (w *world) Search(context.Context, convo.Query) ([]convo.Hit, error) { return nil, nil }
-func (w *world) Changed(context.Context) <-chan string                    { return nil }
+func (w *world) Search(_ context.Context, q convo.Query) ([]convo.Hit, error) {
+	w.query = q
+	return nil, nil
+}
+func (w *world) Changed(context.Context) <-chan string { return nil }
 
 func (w *world) Jobs(context.Context) ([]fleet.Job, error)      { return nil, nil }
 func (w *world) KillJob(_ context.Context, id string) error     { return w.note("kill %s", id) }
@@ -93,6 +98,22 @@ func (w *world) Prompts(context.Context, fleet.Ref) (fleet.Prompts, error) {
 }
 func (w *world) Probe(context.Context) []fleet.Engine {
 	return []fleet.Engine{{Kind: "host", Usable: true, Probed: true}}
+}
+func (w *world) Say(_ context.Context, seq int64, word fleet.Word) (convo.Entry, error) {
+	return w.entry, w.note("say %s %d", word, seq)
+}
+func (w *world) Export(_ context.Context, out io.Writer, refs ...fleet.Ref) error {
+	if _, err := io.WriteString(out, "exported\n"); err != nil {
+		return err
+	}
+	return w.note("export %v", refs)
+}
+func (w *world) Import(_ context.Context, in io.Reader) (convo.Imported, error) {
+	content, err := io.ReadAll(in)
+	if err != nil {
+		return convo.Imported{}, err
+	}
+	return convo.Imported{Messages: 3, Known: 2}, w.note("import %q", content)
 }
 func (w *world) Deliver(_ context.Context, r fleet.Ref) error { return w.note("deliver %s", r) }
 func (w *world) Revoke(_ context.Context, cell string) error  { return w.note("revoke %s", cell) }

@@ -226,26 +226,42 @@ func (c *commands) printShellLog(ctx context.Context, app *App, ref fleet.Ref, n
 
 // search searches all conversations.
 func (c *commands) search() *cobra.Command {
-	var q convo.Query
-	var exitCode, exitNot int
+	var limit, exitCode, exitNot int
+	var cell, agent string
+	var best bool
 	var since time.Duration
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "search TEXT...",
 		Short: "Search all conversations",
+		Long: `Find messages, commands and their output in all cells, newest first. All words
+must be there, in any case and without regard to accents. "Two words" in quotes
+are a phrase, beg* is the beginning of a word. Filters may stand among the words,
+as on the screen: cell:api agent:codex exit:!=0 since:3d; or be given as flags.`,
 		Example: `  cellmux search jwt ttl
+  cellmux search 'exit:!=0 since:today npm'
   cellmux search --cell api --exit-not 0 npm
   cellmux search --since 24h --json migration`,
 		Args: args(cobra.ArbitraryArgs),
 		RunE: func(cmd *cobra.Command, given []string) error {
-			q.Text = strings.Join(given, " ")
+			q, err := convo.ParseQuery(strings.Join(given, " "), time.Now())
+			if err != nil {
+				return usagef("%v", err)
+			}
+			q.Limit, q.Ranked = limit, q.Ranked || best
+			if cell != "" {
+				q.Cell = cell
+			}
+			if agent != "" {
+				q.Agent = agent
+			}
 			if cmd.Flags().Changed("exit") {
 				q.Exit = &exitCode
 			}
 			if cmd.Flags().Changed("exit-not") {
 				q.ExitNot = &exitNot
 			}
-			if q.Text == "" && q.Exit == nil && q.ExitNot == nil && q.Cell == "" && q.Agent == "" {
+			if q.Text == "" && q.Exit == nil && q.ExitNot == nil && q.Cell == "" && q.Agent == "" && q.Since.IsZero() && since == 0 {
 				return usagef("say what to search for")
 			}
 			if since > 0 {
@@ -279,13 +295,13 @@ func (c *commands) search() *cobra.Command {
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&q.Cell, "cell", "", "only this cell")
-	cmd.Flags().StringVar(&q.Agent, "agent", "", "only this agent")
+	cmd.Flags().StringVar(&cell, "cell", "", "only this cell")
+	cmd.Flags().StringVar(&agent, "agent", "", "only this agent")
 	cmd.Flags().IntVar(&exitCode, "exit", 0, "only commands with this exit code")
 	cmd.Flags().IntVar(&exitNot, "exit-not", 0, "only commands with another exit code")
 	cmd.Flags().DurationVar(&since, "since", 0, "only the newest, such as 24h")
-	cmd.Flags().BoolVar(&q.Ranked, "best", false, "best match first in place of newest first")
-	cmd.Flags().IntVarP(&q.Limit, "number", "n", 50, "at most this many")
+	cmd.Flags().BoolVar(&best, "best", false, "best match first in place of newest first")
+	cmd.Flags().IntVarP(&limit, "number", "n", 50, "at most this many")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON lines")
 	return cmd
 }
