@@ -14,6 +14,7 @@ import (
 	"cellmux/engine"
 	"cellmux/engine/fleet"
 	"cellmux/tui"
+	"cellmux/tui/terminal"
 )
 
 // screen runs the full-screen program until the user quits.
@@ -44,6 +45,11 @@ func (w wiring) screen(ctx context.Context) error {
 	if width, height, err := term.GetSize(int(os.Stdout.Fd())); err == nil {
 		a.panes.SetSize(width, height)
 	}
+	// Without a keeper, kill -9 leaves the terminal raw, as other programs do.
+	keeper, err := terminal.Keep(terminal.Options{Runner: proc.New(), Env: w.environ})
+	if err != nil {
+		a.log.Warn("terminal keeper", "error", err.Error())
+	}
 	background, stop := context.WithCancel(ctx)
 	ended := make(chan struct{})
 	go func() { defer close(ended); a.run(background) }()
@@ -62,6 +68,7 @@ func (w wiring) screen(ctx context.Context) error {
 		Version: version, In: os.Stdin, Out: os.Stdout, Getenv: w.getenv, Directory: w.dir,
 		Notice: strings.Join(a.notices, " "),
 	})
+	keeper.Release()
 	stop()
 	<-ended
 	return errors.Join(err, a.close())

@@ -32,6 +32,13 @@ func (s *Server) Open(ctx context.Context, p engine.PaneSpec) (string, error) {
 		return "", fmt.Errorf("open a pane for %s:%d: %w", p.Cell, p.Slot, err)
 	}
 	id, err := s.open(ctx, p)
+	if err != nil && !errors.Is(err, ErrLive) {
+		// An old tmux refuses an option or a command; its version says so in
+		// better words.
+		if _, probe := s.Probe(ctx); errors.Is(probe, ErrOld) {
+			err = probe
+		}
+	}
 	if err != nil {
 		return "", fmt.Errorf("open a pane for %s:%d: %w", p.Cell, p.Slot, err)
 	}
@@ -99,13 +106,6 @@ func (s *Server) start(ctx context.Context, cmds ...command) ([]string, error) {
 	if errors.Is(err, ErrNoServer) {
 		// The server that was there was just ending.
 		lines, err = s.exec(ctx, true, nil, cmds...)
-	}
-	if err != nil {
-		// An old tmux refuses an option or a command; its version says so in
-		// better words.
-		if _, probe := s.Probe(ctx); errors.Is(probe, ErrOld) {
-			err = probe
-		}
 	}
 	select {
 	case s.nudge <- struct{}{}:

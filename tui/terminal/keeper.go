@@ -11,6 +11,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
+	"strconv"
 	"time"
 
 	"cellmux/cell/proc"
@@ -25,24 +27,29 @@ import (
 // opened anew since a session of its own has no /dev/tty; it does not become
 // the keeper's controlling terminal, because it is somebody's already.
 const keeping = `
-saved=$(stty -g <"$1") || exit 1
+terminal=$1
+[ -n "$terminal" ] || terminal=/dev/$(ps -o tty= -p "$3" | tr -d ' ')
+saved=$(stty -g <"$terminal") || exit 1
 echo ready
 read -r word
 [ "$word" = bye ] && exit 0
-case $(stty -a <"$1") in *-opost*) stty "$saved" <"$1" ;; esac
-printf "$2" >"$1"
+case $(stty -a <"$terminal") in *-opost*) stty "$saved" <"$terminal" ;; esac
+printf "$2" >"$terminal"
 `
+
+// leave takes a terminal out of every mode that the screen or an attached pane
+// may have set: a frame half drawn, mouse, focus and paste reports, keyboard
+// protocols, no line wrap, colours, the alternate screen, a hidden cursor.
+const leave = `\033[?2026l\033[?1000l\033[?1002l\033[?1003l\033[?1006l\033[?1004l\033[?2004l` +
+	`\033[<u\033[>4;0m\033[?7h\033[0m\033[?1049l\033[?25h`
 
 // Options says which terminal to keep, and how.
 type Options struct {
 	Runner proc.Runner
-	// Path names the terminal, such as /dev/pts/3.
+	// Path names the terminal, such as /dev/pts/3; "" is the one that this
+	// process is on.
 	Path string
-	// Leave is what takes a terminal out of every mode that the screen sets. It
-	// is printed by printf(1): backslash escapes are understood, a percent sign
-	// is doubled.
-	Leave string
-	Env   []string // complete; PATH must lead to sh and stty
+	Env  []string // complete; PATH must lead to sh, stty and ps
 }
 
 // Keeper watches over one terminal until Release.
@@ -55,17 +62,22 @@ type Keeper struct {
 // returns when the modes are remembered: call it before the screen changes
 // them. It blocks for one process start, at most a second.
 func Keep(o Options) (*Keeper, error) {
+	path := o.Path
+	if path == "" {
+		// Linux; elsewhere the script asks ps.
+		path, _ = os.Readlink("/proc/self/fd/0")
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	// A SIGHUP that ends the session must not end the keeper before its work.
 	process, err := o.Runner.Start(ctx, proc.Cmd{
-		Argv:         []string{"sh", "-c", "trap '' HUP INT TERM\n" + keeping, "cellmux-keeper", o.Path, o.Leave},
+		Argv:         []string{"sh", "-c", "trap '' HUP INT TERM\n" + keeping, "cellmux-keeper", path, leave, strconv.Itoa(os.Getpid())},
 		Dir:          "/",
 		Env:          o.Env,
 		LeavesDaemon: true,
 	})
 	if err != nil {
 		cancel()
-		return nil, fmt.Errorf("keep the terminal %s: %w", o.Path, err)
+		return nil, fmt.Errorf("keep the terminal %s: %w", path, err)
 	}
 	ready := make(chan error, 1)
 	go func() {
@@ -88,7 +100,7 @@ func Keep(o Options) (*Keeper, error) {
 	}
 	if err != nil {
 		k.Release()
-		return nil, fmt.Errorf("keep the terminal %s: %w", o.Path, err)
+		return nil, fmt.Errorf("keep the terminal %s: %w", path, err)
 	}
 	return k, nil
 }

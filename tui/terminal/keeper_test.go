@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 		os.Exit(m.Run())
 	}
 	path := os.Getenv("CELLMUX_KEEPER_PATH")
-	k, err := Keep(Options{Runner: proc.New(), Path: path, Leave: `\033[?1049l\033[?25h`, Env: []string{"PATH=/usr/bin:/bin"}})
+	k, err := Keep(Options{Runner: proc.New(), Path: path, Env: []string{"PATH=/usr/bin:/bin"}})
 	if err != nil {
 		panic(err)
 	}
