@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/term"
 
+	"cellmux/cell"
 	"cellmux/cell/proc"
 	"cellmux/engine"
 	"cellmux/engine/fleet"
@@ -19,7 +20,7 @@ import (
 
 // screen runs the full-screen program until the user quits.
 func (w wiring) screen(ctx context.Context) error {
-	a, err := w.open(ctx)
+	a, err := w.open(ctx, cell.ResolveOpts{})
 	if err != nil {
 		return err
 	}

@@ -54,7 +54,7 @@ type application struct {
 const closePatience = 10 * time.Second
 
 // open opens the database and joins the packages. Nothing runs yet.
-func (w wiring) open(ctx context.Context) (*application, error) {
+func (w wiring) open(ctx context.Context, prompts cell.ResolveOpts) (*application, error) {
 	chosen, err := w.settings()
 	if err != nil {
 		return nil, err
@@ -112,6 +112,7 @@ func (w wiring) open(ctx context.Context) (*application, error) {
 		Order:         chosen.Agents.Order,
 		Path:          w.getenv("PATH"),
 		Getenv:        w.getenv,
+		Prompts:       prompts,
 		Conversations: conversations,
 		Git:           &git.Reader{Runner: runner, Environ: w.environ, TempDir: w.getenv("TMPDIR")},
 		Outside:       panes.Outside,
@@ -251,8 +252,8 @@ func (a *application) run(ctx context.Context) {
 }
 
 // openForCommands is open for the command line.
-func (w wiring) openForCommands(ctx context.Context) (*cli.App, error) {
-	a, err := w.open(ctx)
+func (w wiring) openForCommands(ctx context.Context, prompts cell.ResolveOpts) (*cli.App, error) {
+	a, err := w.open(ctx, prompts)
 	if err != nil {
 		return nil, err
 	}

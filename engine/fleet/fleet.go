@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"cellmux/cell"
 	"cellmux/cell/cfg"
 	"cellmux/cell/state"
 	"cellmux/engine"
@@ -42,6 +43,9 @@ type Options struct {
 	Order  []string
 	Path   string // that PATH, for completion
 	Getenv func(string) string
+	// Prompts is the flag tier of the prompts of everything that this process
+	// starts.
+	Prompts cell.ResolveOpts
 	// Offer is the directory in which cellmux was started: without a cell it is
 	// offered as one. "" offers nothing.
 	Offer string

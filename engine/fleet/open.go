@@ -181,7 +181,7 @@ func (f *Fleet) start(ctx context.Context, c state.Cell, s state.Slot, program s
 	working, progress, done := f.work.begin(ctx, c.Name, "making "+c.Name+" ready", f.o.Now(), f.poke)
 	opened, err := f.o.Opener.Open(working, engine.OpenRequest{
 		Cell: f.engineCell(ctx, c), Slot: s.Number, Agent: s.Agent, BoundID: s.AgentSession, Program: program,
-		Progress: progress,
+		Prompts: f.o.Prompts, Progress: progress,
 	})
 	done()
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"cellmux/cell"
 	"cellmux/cell/cfg"
 	"cellmux/engine/fleet"
 )
@@ -58,7 +59,8 @@ type Options struct {
 	Version  string
 	// Open wires the application. It is called at most once, by the first
 	// command that needs it; what it returns is closed at the end.
-	Open func(ctx context.Context) (*App, error)
+	// prompts is the flag tier of the prompts of what the command starts.
+	Open func(ctx context.Context, prompts cell.ResolveOpts) (*App, error)
 	// Screen runs the full-screen program until the user quits.
 	Screen func(ctx context.Context) error
 	// Handoff becomes the program that the launch file names; it returns only
@@ -155,6 +157,7 @@ func exitCode(ctx context.Context, err error) (code int, silent bool) {
 // commands holds what the commands of one invocation share.
 type commands struct {
 	Options
+	prompts cell.ResolveOpts // filled by the flags of open and send
 	once    sync.Once
 	opened  *App
 	openErr error
@@ -163,7 +166,7 @@ type commands struct {
 // app opens the application on first use.
 func (c *commands) app(ctx context.Context) (*App, error) {
 	c.once.Do(func() {
-		c.opened, c.openErr = c.Open(ctx)
+		c.opened, c.openErr = c.Open(ctx, c.prompts)
 		if c.opened != nil {
 			for _, notice := range c.opened.Notices {
 				c.say("%s", notice)

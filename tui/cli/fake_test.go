@@ -23,7 +23,8 @@ type world struct {
 	snap    fleet.Snapshot
 	watched chan fleet.Snapshot
 	asked   []string
-	err     error // of the next change
+	err     error            // of the next change
+	prompts cell.ResolveOpts // that the application was opened with
 
 	approval fleet.Approval
 	ended    run.Execution
@@ -158,11 +159,12 @@ func call(t *testing.T, w *world, change func(*Options), args ...string) result 
 	o := Options{
 		Args: args, Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr, Dir: "/src/api",
 		Getenv: func(string) string { return "" }, Version: "1.2.3", Checks: func() []Check { return nil },
-		Open: func(context.Context) (*App, error) {
+		Open: func(_ context.Context, prompts cell.ResolveOpts) (*App, error) {
 			if w == nil {
 				t.Error("the application was opened")
 				return nil, fleet.ErrUnavailable
 			}
+			w.prompts = prompts
 			return &App{Fleet: w, Panes: w, Shell: w, Conversation: w, Jobs: w}, nil
 		},
 	}

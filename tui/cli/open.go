@@ -97,10 +97,15 @@ CELL:SLOT that slot's program is started again, in its conversation; a slot that
 runs is left as it is.`,
 		Example: `  cellmux open                     # a cell of the current directory, first agent found
   cellmux open api --agent shell
+  cellmux open api --append-system-prompt 'Touch nothing below vendor/.'
   cellmux open api:0               # resume after a stop, a crash or a reboot`,
 		Args: args(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, given []string) error {
 			ctx := cmd.Context()
+			prompts, err := c.promptsGiven()
+			if err != nil {
+				return err
+			}
 			app, snap, err := c.snapshot(ctx)
 			if err != nil {
 				return err
@@ -131,10 +136,16 @@ runs is left as it is.`,
 				if agent != "" {
 					return usagef("--agent goes with a new slot; %s has its agent", ref)
 				}
-				if s, _ := findSlot(snap, ref); s.Status.Live() {
+				s, _ := findSlot(snap, ref)
+				switch live := s.Status.Live(); {
+				case live && prompts:
+					return usagef("%s: %w", ref, errPromptsTooLate)
+				case live:
 					c.say("%s runs already.", ref)
-				} else if err := app.Fleet.Restart(ctx, ref); err != nil {
-					return err
+				default:
+					if err := app.Fleet.Restart(ctx, ref); err != nil {
+						return err
+					}
 				}
 			}
 			if asJSON {
@@ -150,6 +161,7 @@ runs is left as it is.`,
 			return nil
 		},
 	}
+	c.promptFlags(cmd)
 	cmd.Flags().StringVar(&agent, "agent", "", "claude, codex, gemini, opencode, grok, shell, or one of config.toml")
 	cmd.Flags().BoolVar(&attach, "attach", false, "attach to the pane at once")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "write the slot as JSON")

@@ -45,6 +45,10 @@ it waits (--wait).`,
 			if strings.TrimSpace(text) == "" {
 				return usagef("the message is empty")
 			}
+			prompts, err := c.promptsGiven()
+			if err != nil {
+				return err
+			}
 			app, snap, err := c.snapshot(ctx)
 			if err != nil {
 				return err
@@ -52,6 +56,9 @@ it waits (--wait).`,
 			s, err := c.slot(snap, given[0])
 			if err != nil {
 				return err
+			}
+			if prompts && s.Status.Live() {
+				return usagef("%s: %w", s.Ref, errPromptsTooLate)
 			}
 			entry, err := app.Conversation.Send(ctx, s.Ref, text)
 			if err != nil {
@@ -76,6 +83,7 @@ it waits (--wait).`,
 			return nil
 		},
 	}
+	c.promptFlags(cmd)
 	cmd.Flags().DurationVar(&wait, "wait", 0, "wait up to this long until it is handed over, such as 30s or 5m")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON")
 	return cmd
