@@ -17,12 +17,12 @@ import (
 // any other would stop the interpreter, past `|| fallback`.
 func (x *execution) exec(ctx context.Context, args []string) error {
 	hc := interp.HandlerCtx(ctx)
-	if own, ok := x.internal(args[0]); ok {
-		return own(ctx, hc, args)
-	}
 	if reason := x.blocked(args); reason != "" {
 		_, _ = fmt.Fprintf(hc.Stderr, "%s: %s\n", args[0], reason)
 		return interp.ExitStatus(codeNotExec)
+	}
+	if own, ok := x.internal(args[0]); ok {
+		return own(ctx, hc, args)
 	}
 	path, code, reason := find(hc.Dir, hc.Env, args[0])
 	if code != 0 {

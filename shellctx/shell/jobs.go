@@ -248,6 +248,8 @@ func (x *execution) internal(name string) (func(context.Context, interp.HandlerC
 		return x.listJobs, true
 	case cmdRead:
 		return readBuiltin, true
+	case "jq":
+		return jqBuiltin, true
 	case cmdRefuse:
 		return refuse, true
 	case cmdPrintf:
