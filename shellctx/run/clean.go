@@ -25,16 +25,16 @@ type cleaner struct {
 	lineCost int
 
 	cr     bool   // a \r was read, and nothing since
-	state  state  // within an escape sequence
+	state  phase  // within an escape sequence
 	seq    []byte // of a CSI, for SGR
 	active []byte // SGR since the last reset, for a line that starts over
 	part   []byte // an incomplete UTF-8 sequence
 }
 
-type state int
+type phase int
 
 const (
-	ground  state = iota
+	ground  phase = iota
 	escape        // after ESC
 	control       // CSI: ESC [
 	text          // OSC, DCS, SOS, PM, APC: up to BEL or ST

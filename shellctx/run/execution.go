@@ -18,11 +18,13 @@ var (
 
 // execution is the Handle of one that runs.
 type execution struct {
+	seq     int64 // of its row
 	request Request
 	key     key
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
 	rec     *recorder
+	exited  chan struct{} // closed when the exit code is known
 	done    chan struct{} // closed when the record is stored
 
 	mu  sync.Mutex
@@ -32,8 +34,8 @@ type execution struct {
 
 var _ Handle = (*execution)(nil)
 
-func (s *Service) newExecution(e Execution, r Request, k key) *execution {
-	x := &execution{request: r, key: k, e: e, done: make(chan struct{})}
+func (s *Service) newExecution(e Execution, seq int64, r Request, k key) *execution {
+	x := &execution{seq: seq, request: r, key: k, e: e, exited: make(chan struct{}), done: make(chan struct{})}
 	x.ctx, x.cancel = context.WithCancelCause(s.ctx)
 	var secrets []string
 	if s.opts.Secrets != nil {
@@ -63,6 +65,18 @@ func (x *execution) Chunks() <-chan Chunk { return x.rec.screen.chunks }
 
 // Cancel implements Handle.
 func (x *execution) Cancel() { x.cancel(errCancelled) }
+
+// knowsExit is called once, as soon as there is an exit code.
+func (x *execution) knowsExit(code int) {
+	x.mu.Lock()
+	x.e.Record.ExitCode = code
+	x.mu.Unlock()
+	close(x.exited)
+}
+
+// Exited is closed once the exit code is known, a moment before the output is
+// complete and the record stored.
+func (x *execution) Exited() <-chan struct{} { return x.exited }
 
 // Wait implements Handle.
 func (x *execution) Wait(ctx context.Context) (Execution, error) {
@@ -94,6 +108,11 @@ func (s *Service) run(x *execution, guest bool) {
 		end = s.runGuest(x)
 	} else {
 		end = s.runHost(x)
+	}
+	select {
+	case <-x.exited:
+	default:
+		x.knowsExit(end.code)
 	}
 	res := x.rec.finish()
 
@@ -129,7 +148,7 @@ func (s *Service) run(x *execution, guest bool) {
 	stored := *e
 	x.mu.Unlock()
 
-	err := s.record(stored, end.directory)
+	err := s.record(x.seq, stored, end.directory)
 	if end.left != nil {
 		s.follow(x, end.left)
 	}
@@ -148,10 +167,10 @@ const recordTimeout = 30 * time.Second
 
 // record stores the end of an execution and hands it over. It does not hang on
 // the execution's context: what was cancelled is recorded too.
-func (s *Service) record(e Execution, directory string) error {
+func (s *Service) record(seq int64, e Execution, directory string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), recordTimeout)
 	defer cancel()
-	first, err := s.store.end(ctx, e, directory)
+	first, err := s.store.end(ctx, seq, e, directory)
 	if err != nil {
 		s.opts.Log.Error("record execution", "id", e.ID, "error", err)
 		return err
@@ -159,11 +178,11 @@ func (s *Service) record(e Execution, directory string) error {
 	if !first {
 		return nil
 	}
-	return s.hand(ctx, e)
+	return s.hand(ctx, seq, e)
 }
 
 // hand gives a stored record to its conversation, and notes that it did.
-func (s *Service) hand(ctx context.Context, e Execution) error {
+func (s *Service) hand(ctx context.Context, seq int64, e Execution) error {
 	if e.Mode == Private {
 		return nil
 	}
@@ -173,7 +192,7 @@ func (s *Service) hand(ctx context.Context, e Execution) error {
 			return fmt.Errorf("the command is recorded, but not in the conversation: %w", err)
 		}
 	}
-	return s.store.handed(ctx, e.ID)
+	return s.store.handed(ctx, seq)
 }
 
 func join(a, b string) string {

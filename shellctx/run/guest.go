@@ -97,7 +97,7 @@ func (s *Service) runGuest(x *execution) ending {
 	copied := make(chan struct{})
 	go func() {
 		defer close(copied)
-		x.rec.copy(p.Stdout())
+		_, _ = io.CopyBuffer(x.rec, p.Stdout(), make([]byte, 64<<10))
 	}()
 	over := make(chan struct{})
 	ended := make(chan struct{})

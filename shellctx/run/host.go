@@ -2,7 +2,6 @@ package run
 
 import (
 	"context"
-	"os"
 	"time"
 
 	"cellmux/shellctx/shell"
@@ -39,10 +38,6 @@ func (s *Service) host(ctx context.Context, r Request, k key, dir string) (*shel
 	return h.shell, nil
 }
 
-// pipeSize is what the kernel may hold between a program and the recorder: with
-// the default of 64 KiB both spend their time waking each other.
-const pipeSize = 1 << 20
-
 // copyGrace is how long after a command's end its output may take to arrive.
 const copyGrace = 500 * time.Millisecond
 
@@ -59,35 +54,16 @@ func (s *Service) runHost(x *execution) ending {
 			return ending{code: shell.NotStarted, problem: err.Error()}
 		}
 	}
-	pr, pw, err := os.Pipe()
-	if err != nil {
-		return ending{code: shell.NotStarted, problem: "pipe: " + err.Error()}
-	}
-	growPipe(pw)
-	copied := make(chan struct{})
-	go func() {
-		defer close(copied)
-		defer func() { _ = pr.Close() }()
-		x.rec.copy(pr)
-	}()
-
 	var left *shell.Leftover
 	err = sh.Do(x.ctx, shell.Command{
-		Source: x.request.Line, Stdout: pw, Stderr: pw, Marker: x.e.ID,
+		Source: x.request.Line, Stdout: x.rec, Stderr: x.rec, Marker: x.e.ID,
 		OnLeftover: func(l *shell.Leftover) { left = l },
 	})
 	end := outcome(err)
 	end.directory = sh.GetWorkingDir()
-	if left == nil {
-		_ = pw.Close()
-		await(copied, copyGrace)
-		return end
+	if left != nil {
+		end.left = &leftovers{Leftover: left}
 	}
-	// Its processes hold the pipe: take what is in it now as the command's.
-	for limit := time.Now().Add(copyGrace); pending(pr) > 0 && time.Now().Before(limit); {
-		await(copied, time.Millisecond)
-	}
-	end.left = &leftovers{Leftover: left, pipe: pw, copied: copied}
 	return end
 }
 

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"os"
 	"slices"
 	"time"
 
@@ -17,16 +16,14 @@ import (
 type leftovers struct {
 	*shell.Leftover
 	execution Execution
-	rec       *recorder
-	pipe      *os.File
-	copied    <-chan struct{}
+	mask      *masker
 }
 
 func (l *leftovers) count() int { return l.Count() }
 
 // follow keeps leftovers until they end, or the Service closes and ends them.
 func (s *Service) follow(x *execution, l *leftovers) {
-	l.execution, l.rec = x.Execution(), x.rec
+	l.execution, l.mask = x.Execution(), x.rec.mask
 	s.mu.Lock()
 	s.jobs[l.execution.ID] = l
 	s.mu.Unlock()
@@ -34,12 +31,10 @@ func (s *Service) follow(x *execution, l *leftovers) {
 	go func() {
 		defer s.wg.Done()
 		<-l.Done()
-		_ = l.pipe.Close()
-		<-l.copied
 		x.cancel(nil)
 		ctx, cancel := context.WithTimeout(context.Background(), recordTimeout)
 		defer cancel()
-		if err := s.store.left(ctx, l.execution.ID, 0); err != nil {
+		if err := s.store.left(ctx, x.seq, 0); err != nil {
 			s.opts.Log.Error("note the end of background processes", "id", l.execution.ID, "error", err)
 		}
 		s.mu.Lock()
@@ -77,7 +72,7 @@ func (s *Service) Jobs() []Job {
 		e := l.execution
 		list = append(list, Job{
 			ID: e.ID, Cell: e.Cell, Slot: e.Slot, Command: e.Record.Command, Started: e.Started,
-			Processes: processes, Output: l.rec.lateOutput(),
+			Processes: processes, Output: Clean(l.mask.replace([]byte(l.Output()))),
 		})
 	}
 	slices.SortFunc(list, func(a, b Job) int { return cmp.Or(a.Started.Compare(b.Started), cmp.Compare(a.ID, b.ID)) })

@@ -2,16 +2,12 @@ package run
 
 import (
 	"bytes"
-	"fmt"
-	"io"
-	"slices"
 	"sync"
 	"time"
 )
 
 // Sizes of what a recorder holds in memory, whatever an execution prints.
 const (
-	readSize     = 256 << 10
 	keepInMemory = 256 << 10 // shorter output is not read back from disk
 	pendingSize  = 64 << 10  // display text between two frames
 	frame        = time.Second / 30
@@ -35,39 +31,31 @@ type recorder struct {
 	diskErr  error
 	open     func() (*spill, error) // makes disk at the first byte; nil keeps none
 	over     bool
-	closed   bool // the record is made: what still comes goes to late
-	late     *headTail
+	closed   bool // the record is made: what still comes is dropped
 
 	screen display
 }
 
 func newRecorder(limit int64, mask *masker, open func() (*spill, error), onOver func()) *recorder {
-	r := &recorder{limit: limit, mask: mask, open: open, onOver: onOver, late: &headTail{}}
+	r := &recorder{limit: limit, mask: mask, open: open, onOver: onOver}
 	r.screen.chunks = make(chan Chunk, chunkBacklog)
 	r.screen.cleaner.colour = true
 	return r
 }
 
-// copy reads until the end. It is what the speed of `!` hangs on: one read, one
+// Write implements io.Writer and never fails. The speed of `!` hangs on it: one
 // count of newlines and one write to disk for each piece.
-func (r *recorder) copy(from io.Reader) {
-	buf := make([]byte, readSize)
-	for {
-		n, err := from.Read(buf)
-		if n > 0 {
-			r.write(buf[:n])
-		}
-		if err != nil {
-			return
-		}
+func (r *recorder) Write(p []byte) (int, error) {
+	if len(p) > 0 {
+		r.write(p)
 	}
+	return len(p), nil
 }
 
 func (r *recorder) write(p []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed {
-		r.late.write(r.mask.write(p))
 		return
 	}
 	r.produced += int64(len(p))
@@ -108,13 +96,6 @@ func (r *recorder) count() (produced, lines int) {
 	return int(r.produced), lines
 }
 
-// lateOutput is what came after the record was made.
-func (r *recorder) lateOutput() string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.late.text()
-}
-
 // result is the end of a recording.
 type result struct {
 	text      string // for the record
@@ -125,8 +106,7 @@ type result struct {
 	diskError error
 }
 
-// finish makes the record's text. What is read afterwards belongs to processes
-// that were left running, and is kept apart.
+// finish makes the record's text.
 func (r *recorder) finish() result {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -263,33 +243,4 @@ func (d *display) finish() {
 	d.flush(true)
 	d.done = true
 	close(d.chunks)
-}
-
-// headTail keeps the beginning and the end of what is written to it.
-type headTail struct {
-	head, tail []byte
-	missing    int64
-}
-
-const headTailHalf = 32 << 10
-
-// text is cleaned; a line between the halves counts what is missing.
-func (h *headTail) text() string {
-	if h.missing == 0 {
-		return Clean(slices.Concat(h.head, h.tail))
-	}
-	return Clean(h.head) + fmt.Sprintf("\n[… %d bytes of output not shown …]\n", h.missing) + Clean(h.tail)
-}
-
-func (h *headTail) write(p []byte) {
-	if room := headTailHalf - len(h.head); room > 0 {
-		n := min(room, len(p))
-		h.head = append(h.head, p[:n]...)
-		p = p[n:]
-	}
-	h.tail = append(h.tail, p...)
-	if over := len(h.tail) - headTailHalf; over > 0 {
-		h.missing += int64(over)
-		h.tail = append(h.tail[:0], h.tail[over:]...)
-	}
 }

@@ -29,7 +29,7 @@ type Recovery struct {
 // Processes in a guest are not ended: their engine is asked when it is next up.
 func (s *Service) Recover(ctx context.Context) (Recovery, error) {
 	var did Recovery
-	rows, err := s.store.list(ctx, "WHERE state = 'running' OR handed = 0 OR leftover > 0 ORDER BY seq")
+	rows, err := s.store.list(ctx, "WHERE handed = 0 OR leftover > 0 ORDER BY seq")
 	if err != nil {
 		return did, fmt.Errorf("look for commands that were interrupted: %w", err)
 	}
@@ -43,7 +43,7 @@ func (s *Service) Recover(ctx context.Context) (Recovery, error) {
 			if err != nil {
 				s.opts.Log.Warn("end what an interrupted command left", "id", r.ID, "error", err)
 			} else if r.State != Running {
-				if err := s.store.left(ctx, r.ID, 0); err != nil {
+				if err := s.store.left(ctx, r.seq, 0); err != nil {
 					return did, err
 				}
 			}
@@ -51,7 +51,7 @@ func (s *Service) Recover(ctx context.Context) (Recovery, error) {
 		switch {
 		case r.State == Running:
 			e := s.interrupted(r)
-			first, err := s.store.end(ctx, e, "")
+			first, err := s.store.end(ctx, r.seq, e, "")
 			if err != nil {
 				return did, err
 			}
@@ -59,11 +59,11 @@ func (s *Service) Recover(ctx context.Context) (Recovery, error) {
 				continue // another process was faster
 			}
 			did.Interrupted = append(did.Interrupted, e)
-			if err := s.hand(ctx, e); err != nil {
+			if err := s.hand(ctx, r.seq, e); err != nil {
 				return did, err
 			}
 		case !r.handed:
-			if err := s.hand(ctx, r.Execution); err != nil {
+			if err := s.hand(ctx, r.seq, r.Execution); err != nil {
 				return did, err
 			}
 		}

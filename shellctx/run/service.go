@@ -129,12 +129,13 @@ func (s *Service) Start(ctx context.Context, r Request) (Handle, error) {
 	}
 	s.wg.Add(1)
 	s.mu.Unlock()
-	if err := s.store.begin(ctx, e, guest); err != nil {
+	seq, err := s.store.begin(ctx, e, guest)
+	if err != nil {
 		s.wg.Done()
 		return nil, err
 	}
 
-	x := s.newExecution(e, r, k)
+	x := s.newExecution(e, seq, r, k)
 	s.mu.Lock()
 	s.running[e.ID] = x
 	s.mu.Unlock()

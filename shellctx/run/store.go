@@ -15,8 +15,8 @@ import (
 func Migrations() []string {
 	return []string{`
 CREATE TABLE executions (
-	seq         INTEGER PRIMARY KEY AUTOINCREMENT,
-	id          TEXT NOT NULL UNIQUE,
+	seq         INTEGER PRIMARY KEY,
+	id          TEXT NOT NULL,
 	cell        TEXT NOT NULL,
 	slot        INTEGER NOT NULL,
 	mode        TEXT NOT NULL,
@@ -37,7 +37,7 @@ CREATE TABLE executions (
 	owner_start INTEGER NOT NULL
 );
 CREATE INDEX executions_by_slot ON executions (cell, slot, seq);
-CREATE INDEX executions_open ON executions (state) WHERE state = 'running' OR handed = 0 OR leftover > 0;
+CREATE INDEX executions_open ON executions (handed) WHERE handed = 0 OR leftover > 0;
 CREATE TABLE shell_directories (
 	cell      TEXT NOT NULL,
 	slot      INTEGER NOT NULL,
@@ -103,25 +103,33 @@ func (s *store) close() {
 	s.conn = nil
 }
 
-// begin stores an execution before it starts.
-func (s *store) begin(ctx context.Context, e Execution, guest bool) error {
+// begin stores an execution before it starts, and returns the number of its
+// row. A command waits for this write: the table has no more indexes than it
+// needs.
+func (s *store) begin(ctx context.Context, e Execution, guest bool) (int64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.connect(ctx); err != nil {
-		return fmt.Errorf("record the command before it runs: %w", err)
+		return 0, fmt.Errorf("record the command before it runs: %w", err)
 	}
-	_, err := s.insert.ExecContext(ctx, e.ID, e.Cell, e.Slot, string(e.Mode), e.OnHost, guest, string(Running),
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	// A statement that can be cancelled costs a goroutine; the wait for another
+	// process's transaction is bounded by the database's busy timeout.
+	ctx = context.WithoutCancel(ctx)
+	res, err := s.insert.ExecContext(ctx, e.ID, e.Cell, e.Slot, string(e.Mode), e.OnHost, guest, string(Running),
 		e.Record.Command, e.Record.CWD, e.Started.UnixMilli(), e.Spill, s.owner.pid, int64(s.owner.start))
 	if err != nil {
-		return fmt.Errorf("record the command before it runs: %w", err)
+		return 0, fmt.Errorf("record the command before it runs: %w", err)
 	}
-	return nil
+	return res.LastInsertId()
 }
 
 // end stores how an execution ended, and where its shell stands now. Only one
 // that is still running is changed: it is recorded exactly once. Private
 // executions count as handed over, since nobody gets them.
-func (s *store) end(ctx context.Context, e Execution, directory string) (bool, error) {
+func (s *store) end(ctx context.Context, seq int64, e Execution, directory string) (bool, error) {
 	record, err := json.Marshal(e.Record)
 	if err != nil {
 		return false, fmt.Errorf("record execution %s: %w", e.ID, err)
@@ -137,8 +145,8 @@ func (s *store) end(ctx context.Context, e Execution, directory string) (bool, e
 	}
 	defer func() { _ = tx.Rollback() }()
 	res, err := tx.ExecContext(ctx, `UPDATE executions SET state = ?, ended = ?, lines = ?, leftover = ?, note = ?,
-		spill = ?, record = ?, handed = ? WHERE id = ? AND state = 'running'`,
-		string(e.State), e.Ended.UnixMilli(), e.Lines, e.Leftover, e.Note, e.Spill, string(record), e.Mode == Private, e.ID)
+		spill = ?, record = ?, handed = ? WHERE seq = ? AND state = 'running'`,
+		string(e.State), e.Ended.UnixMilli(), e.Lines, e.Leftover, e.Note, e.Spill, string(record), e.Mode == Private, seq)
 	if err != nil {
 		return false, fmt.Errorf("record execution %s: %w", e.ID, err)
 	}
@@ -169,13 +177,13 @@ func (s *store) exec(ctx context.Context, query string, args ...any) error {
 }
 
 // handed notes that the record has reached its conversation.
-func (s *store) handed(ctx context.Context, id string) error {
-	return s.exec(ctx, "UPDATE executions SET handed = 1 WHERE id = ?", id)
+func (s *store) handed(ctx context.Context, seq int64) error {
+	return s.exec(ctx, "UPDATE executions SET handed = 1 WHERE seq = ?", seq)
 }
 
 // left notes how many background processes an execution still has.
-func (s *store) left(ctx context.Context, id string, n int) error {
-	return s.exec(ctx, "UPDATE executions SET leftover = ? WHERE id = ?", n, id)
+func (s *store) left(ctx context.Context, seq int64, n int) error {
+	return s.exec(ctx, "UPDATE executions SET leftover = ? WHERE seq = ?", n, seq)
 }
 
 func (s *store) directory(ctx context.Context, k key) (string, error) {
@@ -191,12 +199,13 @@ func (s *store) directory(ctx context.Context, k key) (string, error) {
 // row is an execution with what only this package needs of it.
 type row struct {
 	Execution
+	seq    int64
 	guest  bool
 	handed bool
 	owner  owner
 }
 
-const columns = `id, cell, slot, mode, on_host, guest, state, command, directory, started, ended, lines, leftover, note,
+const columns = `seq, id, cell, slot, mode, on_host, guest, state, command, directory, started, ended, lines, leftover, note,
 	spill, record, handed, owner_pid, owner_start`
 
 // list reads rows, in the order in which they started.
@@ -215,7 +224,7 @@ func (s *store) list(ctx context.Context, where string, args ...any) ([]row, err
 			record         string
 			mode, state    string
 		)
-		err := rows.Scan(&r.ID, &r.Cell, &r.Slot, &mode, &r.OnHost, &r.guest, &state, &r.Record.Command, &r.Record.CWD,
+		err := rows.Scan(&r.seq, &r.ID, &r.Cell, &r.Slot, &mode, &r.OnHost, &r.guest, &state, &r.Record.Command, &r.Record.CWD,
 			&started, &ended, &r.Lines, &r.Leftover, &r.Note, &r.Spill, &record, &r.handed, &r.owner.pid, &start)
 		if err != nil {
 			return nil, err

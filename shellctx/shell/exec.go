@@ -47,8 +47,8 @@ func (x *execution) program(ctx context.Context, hc interp.HandlerContext, path 
 		cmd.Env = env
 		cmd.Dir = hc.Dir
 		cmd.Stdin = hc.Stdin
-		cmd.Stdout = unwrap(hc.Stdout)
-		cmd.Stderr = unwrap(hc.Stderr)
+		cmd.Stdout = programWriter(hc.Stdout)
+		cmd.Stderr = programWriter(hc.Stderr)
 		cmd.SysProcAttr = ownSession()
 		cmd.Cancel = func() error { return os.ErrProcessDone }
 		cmd.WaitDelay = abandonAfter
@@ -74,6 +74,9 @@ func (x *execution) program(ctx context.Context, hc interp.HandlerContext, path 
 	}
 	if err != nil {
 		x.notStarted()
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
 		code, reason := startFailure(path, err)
 		_, _ = fmt.Fprintf(hc.Stderr, "%s: %s\n", args[0], reason)
 		return interp.ExitStatus(code)
@@ -85,6 +88,9 @@ func (x *execution) program(ctx context.Context, hc interp.HandlerContext, path 
 	}
 	failed, ok := errors.AsType[*exec.ExitError](err)
 	if !ok {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
 		_, _ = fmt.Fprintf(hc.Stderr, "%s: %v\n", args[0], err)
 		return interp.ExitStatus(1)
 	}

@@ -92,7 +92,7 @@ func execute(ctx context.Context, c command) (*state, error) {
 		interp.ExecHandlers(func(interp.ExecHandlerFunc) interp.ExecHandlerFunc { return x.exec }),
 	)
 	if err != nil {
-		streams.abandon()
+		streams.close()
 		return nil, notStarted("%w", err)
 	}
 	x.instrument(file)
@@ -107,6 +107,7 @@ func execute(ctx context.Context, c command) (*state, error) {
 		deadline = time.Now().Add(drainEnded)
 	}
 	streams.drain(time.Until(deadline))
+	streams.shut()
 	leftover := x.leftover(streams)
 	switch {
 	case leftover == nil:
@@ -217,12 +218,14 @@ func (x *execution) run(r *interp.Runner, file *syntax.File) (*state, error) {
 // what a background statement prints at once belongs to the command. After a
 // cancel it waits for the end of the tree.
 func (x *execution) settle(deadline time.Time) {
-	timer := time.NewTimer(time.Until(deadline))
-	defer timer.Stop()
-	select {
-	case <-x.idle():
-	case <-timer.C:
-	case <-x.ctx.Done():
+	if !x.quiet() { // a timer alone costs more than a builtin
+		timer := time.NewTimer(time.Until(deadline))
+		defer timer.Stop()
+		select {
+		case <-x.idle():
+		case <-timer.C:
+		case <-x.ctx.Done():
+		}
 	}
 	x.awaitEnd()
 }
@@ -352,6 +355,11 @@ func (x *execution) noLeaders() bool {
 }
 
 func await(done <-chan struct{}, limit time.Duration) {
+	select {
+	case <-done:
+		return
+	default:
+	}
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	select {

@@ -411,8 +411,7 @@ func (t *tap) Read([]byte) (int, error)    { return 0, io.EOF }
 func (t *tap) Write(p []byte) (int, error) { return t.under.Write(p) }
 func (t *tap) Close() error                { t.close(); return nil }
 
-// unwrap returns what a program is given in place of taps: an *os.File where
-// there is one, so that it writes into the pipe itself.
+// unwrap takes taps away.
 func unwrap(w io.Writer) io.Writer {
 	for {
 		t, ok := w.(*tap)
@@ -421,4 +420,16 @@ func unwrap(w io.Writer) io.Writer {
 		}
 		w = t.under
 	}
+}
+
+// programWriter is what a program is given: a file where there can be one, so
+// that it writes into the pipe itself.
+func programWriter(w io.Writer) io.Writer {
+	w = unwrap(w)
+	if g, ok := w.(*gate); ok {
+		if f := g.file(); f != nil {
+			return f
+		}
+	}
+	return w
 }

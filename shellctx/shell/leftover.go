@@ -65,6 +65,10 @@ func (l *Leftover) List() []Process {
 // Count is the number of processes and background statements that still run.
 func (l *Leftover) Count() int { return len(l.List()) }
 
+// Output is what it has printed since the command returned, the beginning and
+// the end of it, raw.
+func (l *Leftover) Output() string { return l.streams.late() }
+
 // Done is closed once nothing runs any more.
 func (l *Leftover) Done() <-chan struct{} { return l.done }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -45,7 +46,8 @@ type Shell struct {
 
 	mu     sync.Mutex
 	dir    string
-	env    variables
+	env    variables // replaced, never changed: running commands hold it
+	list   []string  // of env
 	blocks []BlockFunc
 	names  []string // of blocks
 }
@@ -67,6 +69,7 @@ func NewShell(opts *Options) *Shell {
 		blocks: slices.Clone(opts.BlockFuncs),
 		names:  slices.Clone(opts.BlockNames),
 	}
+	s.list = s.env.list()
 	if s.dir == "" {
 		// Without a working directory each command says that there is none.
 		s.dir, _ = os.Getwd()
@@ -108,13 +111,13 @@ type Command struct {
 // the command alone.
 func (s *Shell) Do(ctx context.Context, c Command) error {
 	s.mu.Lock()
-	dir, env, blocks, names := s.dir, s.env, s.blocks, s.names
+	dir, env, list, blocks, names := s.dir, s.env, s.list, s.blocks, s.names
 	s.mu.Unlock()
 
 	left, err := execute(ctx, command{
 		source:     c.Source,
 		dir:        dir,
-		env:        env.list(),
+		env:        list,
 		stdin:      c.Stdin,
 		stdout:     c.Stdout,
 		stderr:     c.Stderr,
@@ -140,21 +143,26 @@ func (s *Shell) keep(env variables, dir string, now state) {
 	if now.dir != dir {
 		s.dir = now.dir
 	}
-	merged := make(variables, len(s.env))
-	for name, value := range s.env {
-		merged[name] = value
+	var merged variables
+	change := func() variables {
+		if merged == nil {
+			merged = maps.Clone(s.env)
+		}
+		return merged
 	}
 	for name, value := range now.env {
 		if old, was := env[name]; !was || old != value {
-			merged[name] = value
+			change()[name] = value
 		}
 	}
 	for name := range env {
 		if _, still := now.env[name]; !still {
-			delete(merged, name)
+			delete(change(), name)
 		}
 	}
-	s.env = merged // replaced, never changed: running commands hold the old one
+	if merged != nil {
+		s.env, s.list = merged, merged.list()
+	}
 }
 
 // GetWorkingDir returns the directory in which the next command starts.
@@ -187,7 +195,7 @@ func (s *Shell) SetWorkingDir(dir string) error {
 func (s *Shell) GetEnv() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.env.list()
+	return slices.Clone(s.list)
 }
 
 // SetEnv sets a variable of the next command. A name that cannot be one, empty
@@ -198,12 +206,9 @@ func (s *Shell) SetEnv(key, value string) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	env := make(variables, len(s.env)+1)
-	for name, v := range s.env {
-		env[name] = v
-	}
+	env := maps.Clone(s.env)
 	env[key] = value
-	s.env = env
+	s.env, s.list = env, env.list()
 }
 
 // SetBlockFuncs replaces the block list of the next command; its rules are

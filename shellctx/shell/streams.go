@@ -7,25 +7,22 @@ import (
 	"time"
 )
 
-// streams are the standard streams that the interpreter and its programs see:
-// files, so that a program writes into the pipe itself and nothing waits for a
-// copy of its own.
+// streams are the standard streams that the interpreter and its programs see.
 type streams struct {
 	stdin          io.Reader // an *os.File, or nil
-	stdout, stderr io.Writer // *os.File
+	stdout, stderr io.Writer // *os.File or *gate
 	owned          []*os.File
-	copies         []*gate
+	gates          []*gate
 }
 
 func openStreams(in io.Reader, out, errs io.Writer) (*streams, error) {
 	s := &streams{}
 	var err error
 	if s.stdin, err = s.input(in); err != nil {
-		s.abandon()
 		return nil, err
 	}
 	if s.stdout, err = s.output(out); err != nil {
-		s.abandon()
+		s.close()
 		return nil, err
 	}
 	if same(out, errs) {
@@ -33,7 +30,7 @@ func openStreams(in io.Reader, out, errs io.Writer) (*streams, error) {
 		return s, nil
 	}
 	if s.stderr, err = s.output(errs); err != nil {
-		s.abandon()
+		s.close()
 		return nil, err
 	}
 	return s, nil
@@ -78,96 +75,189 @@ func (s *streams) output(to io.Writer) (io.Writer, error) {
 	case *os.File:
 		return to, nil
 	}
-	r, w, err := os.Pipe()
-	if err != nil {
-		return nil, err
-	}
-	s.owned = append(s.owned, w)
-	g := &gate{from: r, to: to, done: make(chan struct{})}
-	s.copies = append(s.copies, g)
-	go g.copy()
-	return w, nil
-}
-
-// abandon closes everything before anything ran.
-func (s *streams) abandon() {
-	for _, f := range s.owned {
-		_ = f.Close()
-	}
+	g := &gate{to: to}
+	s.gates = append(s.gates, g)
+	return g, nil
 }
 
 // close lets go of our ends; programs keep theirs.
-func (s *streams) close() { s.abandon() }
+func (s *streams) close() {
+	for _, f := range s.owned {
+		_ = f.Close()
+	}
+	for _, g := range s.gates {
+		g.closePipe()
+	}
+}
 
-// drain waits until every writer is gone, for at most d, and then shuts the
-// gates: from here on the caller's writers are left alone. It tells whether
-// somebody still held a pipe.
-func (s *streams) drain(d time.Duration) (held bool) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	for _, g := range s.copies {
-		select {
-		case <-g.done:
-		case <-timer.C:
-			timer.Reset(0)
-			held = true
+// drain waits until every writer is gone, for at most d.
+func (s *streams) drain(d time.Duration) {
+	limit := time.Now().Add(d)
+	for _, g := range s.gates {
+		if done := g.copied(); done != nil {
+			await(done, time.Until(limit))
 		}
 	}
-	for _, g := range s.copies {
+}
+
+// shut leaves the caller's writers alone from here on. What is in the pipes
+// already is still passed on, for a short time.
+func (s *streams) shut() {
+	for _, g := range s.gates {
 		g.shut()
 	}
-	return held
 }
 
-// gate copies a pipe to a writer until it is shut; after that it reads on, so
-// that what still prints is not ended by a broken pipe, and drops it.
+// late is what was printed after the gates were shut.
+func (s *streams) late() string {
+	text := ""
+	for _, g := range s.gates {
+		g.mu.Lock()
+		if g.late != nil {
+			text += g.late.String()
+		}
+		g.mu.Unlock()
+	}
+	return text
+}
+
+// gate stands between a command and a caller's writer. Builtins write through
+// it; for programs it makes a pipe, once there is one, so that they write into
+// the pipe itself; builtins then do too, to keep the order. When it is shut it
+// reads on, so that what still prints is not ended by a broken pipe, and keeps
+// the beginning and the end of that.
 type gate struct {
-	from *os.File
-	done chan struct{}
+	writing sync.Mutex // held during a write to `to`, which may block
 
-	mu   sync.Mutex
-	to   io.Writer
-	size int64
+	mu     sync.Mutex
+	to     io.Writer // nil once shut
+	late   *headTail
+	pipe   *os.File // write end; nil until a program needs one
+	closed bool
+	from   *os.File
+	done   chan struct{} // closed when the pipe has been read to its end
 }
 
-func (g *gate) copy() {
-	defer close(g.done)
-	defer func() { _ = g.from.Close() }()
-	buf := make([]byte, 32<<10)
+// maxLate is what is kept of each half of late output.
+const maxLate = 32 << 10
+
+// Write implements io.Writer for the interpreter.
+func (g *gate) Write(p []byte) (int, error) {
+	g.mu.Lock()
+	pipe := g.pipe
+	g.mu.Unlock()
+	if pipe != nil {
+		return pipe.Write(p)
+	}
+	return len(p), g.pass(p)
+}
+
+// file is the write end of the pipe, made when it is first asked for; nil when
+// that fails.
+func (g *gate) file() *os.File {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.pipe == nil && !g.closed {
+		r, w, err := os.Pipe()
+		if err != nil {
+			return nil
+		}
+		g.from, g.pipe, g.done = r, w, make(chan struct{})
+		go g.copy(r, g.done)
+	}
+	return g.pipe
+}
+
+func (g *gate) closePipe() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.pipe != nil && !g.closed {
+		_ = g.pipe.Close()
+	}
+	g.closed = true
+}
+
+func (g *gate) copied() <-chan struct{} {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.done
+}
+
+// Sizes of reads. Most commands print little; for one that fills the buffer,
+// the buffer and the pipe grow, lest it and its reader spend their time waking
+// each other.
+const (
+	firstRead = 4 << 10
+	lastRead  = 256 << 10
+	pipeSize  = 1 << 20
+)
+
+func (g *gate) copy(from *os.File, done chan struct{}) {
+	defer close(done)
+	defer func() { _ = from.Close() }()
+	buf := make([]byte, firstRead)
 	for {
-		n, err := g.from.Read(buf)
-		if n > 0 && !g.write(buf[:n]) {
+		n, err := from.Read(buf)
+		if n > 0 && g.pass(buf[:n]) != nil {
 			return // a writer that fails ends its programs, as a closed pipe does
 		}
 		if err != nil {
 			return
 		}
+		if n == len(buf) && n < lastRead {
+			if n == firstRead {
+				growPipe(from, pipeSize)
+			}
+			buf = make([]byte, min(8*n, lastRead))
+		}
 	}
 }
 
-func (g *gate) write(p []byte) bool {
+func (g *gate) pass(p []byte) error {
+	g.writing.Lock()
+	defer g.writing.Unlock()
 	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.to == nil {
-		return true
+	to := g.to
+	if to == nil {
+		if g.late == nil {
+			g.late = &headTail{half: maxLate}
+		}
+		_, _ = g.late.Write(p)
 	}
-	_, err := g.to.Write(p)
-	return err == nil
+	g.mu.Unlock()
+	if to == nil {
+		return nil
+	}
+	_, err := to.Write(p)
+	return err
 }
 
-// shut waits for a write that is under way, unless the writer blocks.
+// shutGrace bounds the wait for a writer that is busy.
+const shutGrace = 100 * time.Millisecond
+
 func (g *gate) shut() {
-	locked := make(chan struct{})
-	go func() {
-		g.mu.Lock()
-		g.to = nil
-		g.mu.Unlock()
-		close(locked)
-	}()
-	timer := time.NewTimer(100 * time.Millisecond)
-	defer timer.Stop()
-	select {
-	case <-locked:
-	case <-timer.C:
+	limit := time.Now().Add(shutGrace)
+	g.mu.Lock()
+	from, done := g.from, g.done
+	g.mu.Unlock()
+	if from != nil {
+		for pause := 50 * time.Microsecond; pending(from) > 0 && time.Now().Before(limit); pause *= 2 {
+			await(done, pause)
+		}
 	}
+	g.mu.Lock()
+	g.to = nil
+	g.mu.Unlock()
+	// A write that had begun is waited for, unless it blocks.
+	idle := make(chan struct{})
+	if g.writing.TryLock() {
+		g.writing.Unlock()
+		return
+	}
+	go func() {
+		g.writing.Lock()
+		defer g.writing.Unlock()
+		close(idle)
+	}()
+	await(idle, shutGrace)
 }

@@ -1,4 +1,4 @@
-package run
+package shell
 
 import (
 	"os"
@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func growPipe(f *os.File) {
-	withFD(f, func(fd int) { _, _ = unix.FcntlInt(uintptr(fd), unix.F_SETPIPE_SZ, pipeSize) })
+func growPipe(f *os.File, size int) {
+	withFD(f, func(fd int) { _, _ = unix.FcntlInt(uintptr(fd), unix.F_SETPIPE_SZ, size) })
 }
 
 // pending is how many bytes a pipe holds.

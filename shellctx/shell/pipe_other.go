@@ -1,10 +1,10 @@
 //go:build !linux
 
-package run
+package shell
 
 import "os"
 
-func growPipe(*os.File) {}
+func growPipe(*os.File, int) {}
 
 // pending cannot be asked everywhere: say that there is something, so that the
 // reader gets its time.
