@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"crypto/rand"
 	_ "embed"
 	"encoding/json"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -30,12 +32,19 @@ func opencode() declaration {
 		quiet:     []string{"OPENCODE_DISABLE_AUTOUPDATE=1"},
 		plan:      planOpencode,
 		observe:   observeOpencode,
-		box:       opencodeBox,
-		stream:    opencodeStream,
+		follow: func(s sight) (func(context.Context, func()) error, string) {
+			o, ok := opencodeOf(s)
+			if !ok {
+				return nil, ""
+			}
+			return o.follow, o.address
+		},
+		box:    opencodeBox,
+		stream: opencodeStream,
 		facts: facts{
 			identity: "`import` of an empty session whose `ses_` ID is derived from ours, then `--session`",
 			overlay:  "`instructions` of the inline config, read on every start",
-			status:   "a plugin that keeps one file in the spool: status, open questions, last error",
+			status:   "on the host its HTTP interface on a private port with a password; in a guest a plugin that keeps one file in the spool",
 		},
 	}
 }
@@ -83,6 +92,17 @@ func planOpencode(_ context.Context, p *planning) error {
 			p.program, "run", "--format", "json", "--session", id, "--dir", p.rooms.projectInside())
 		return nil
 	}
+	if !p.Config.Guest.Isolated {
+		// A plugin would make opencode fetch a package into the user's own
+		// configuration first; on this host there is its HTTP interface.
+		port, err := freePort()
+		if err != nil {
+			return err
+		}
+		p.launch.Address, p.launch.Password = fmt.Sprintf("http://127.0.0.1:%d", port), rand.Text()
+		p.env("OPENCODE_SERVER_PASSWORD", p.launch.Password)
+		defer func() { p.argv("--port", strconv.Itoa(port)) }()
+	}
 	const quiet = `[ -e "$2" ] || { "$3" import "$1" </dev/null >/dev/null && : >"$2"; }; shift 2; exec "$@"`
 	p.argv("sh", "-c", quiet, "sh", p.rooms.inside(imported), p.rooms.inside(marker), p.program, "--session", id)
 	return nil
@@ -111,15 +131,17 @@ func opencodeConfig(p *planning) (string, error) {
 	}
 	list("instructions", overlay)
 
-	plugin := filepath.Join(p.rooms.slot, "opencode-plugin.js")
-	where, err := json.Marshal(p.rooms.inside(p.rooms.spool))
-	if err != nil {
-		return "", err
+	if p.Config.Guest.Isolated && !p.Headless {
+		plugin := filepath.Join(p.rooms.slot, "opencode-plugin.js")
+		where, err := json.Marshal(p.rooms.inside(p.rooms.spool))
+		if err != nil {
+			return "", err
+		}
+		if err := p.rooms.write(plugin, []byte(strings.Replace(opencodePlugin, "SPOOL", string(where), 1))); err != nil {
+			return "", err
+		}
+		list("plugin", "file://"+p.rooms.inside(plugin))
 	}
-	if err := p.rooms.write(plugin, []byte(strings.Replace(opencodePlugin, "SPOOL", string(where), 1))); err != nil {
-		return "", err
-	}
-	list("plugin", "file://"+p.rooms.inside(plugin))
 
 	base, err := cell.WriteBasePrompt(p.Config, p.Prompts)
 	if err != nil {
@@ -224,9 +246,17 @@ type opencodeState struct {
 	} `json:"sessions"`
 }
 
-// observeOpencode reads the plugin's level. A question of a subagent's session
+// observeOpencode asks the HTTP interface on this host, and reads the plugin's
+// file of a guest. A question of a subagent's session
 // counts: it holds the whole conversation up.
 func observeOpencode(s sight) Status {
+	if o, ok := opencodeOf(s); ok {
+		status, err := o.observe(s.ctx, s)
+		if err != nil {
+			return opencodeBefore(s) // it starts, or something else has its port
+		}
+		return status
+	}
 	var state opencodeState
 	info, err := readJSON(s.slot.Config.WorkspaceHome, filepath.Join(s.rooms.spool, "opencode.json"), &state)
 	if err != nil || !s.opened.IsZero() && info.ModTime().Before(s.opened) {

@@ -258,7 +258,7 @@ func (l *lab) deliver(slot int, text string) {
 	if err := l.tmux.Keys(l.t.Context(), p.ID, "Enter"); err != nil {
 		l.t.Fatal(err)
 	}
-	l.until(15*time.Second, "proof of a turn", func() bool { return l.status(slot).TurnBegan.After(before.Add(-20 * time.Millisecond)) })
+	l.until(30*time.Second, "proof of a turn", func() bool { return l.status(slot).TurnBegan.After(before.Add(-20 * time.Millisecond)) })
 }
 
 func (l *lab) becomes(slot int, within time.Duration, want agent.State) time.Duration {
@@ -291,7 +291,7 @@ func (l *lab) dump() {
 
 func (l *lab) request(what string, match func(agenttest.Request) bool) agenttest.Request {
 	l.t.Helper()
-	return l.mock.Wait(l.t, 20*time.Second, what, match)
+	return l.mock.Wait(l.t, 60*time.Second, what, match)
 }
 
 func (l *lab) toolRan() bool {

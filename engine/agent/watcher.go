@@ -51,6 +51,14 @@ type Watcher struct {
 	status  map[string]Status
 	dirs    map[string][]string // watched directory → keys of the slots that it tells about
 	screens map[string]captured
+	streams map[string]stream
+	touched chan string // keys that a stream told about
+}
+
+// stream is a goroutine that listens to one slot's agent; Run owns it.
+type stream struct {
+	name string
+	stop context.CancelFunc
 }
 
 // captured is a screen that was read because of a level: it is read again when
@@ -73,6 +81,7 @@ func (s *Set) Watch(o WatchOptions) *Watcher {
 		set: s, options: o,
 		wake: make(chan struct{}, 1), changes: make(chan struct{}, 1),
 		slots: map[string]Slot{}, status: map[string]Status{}, dirs: map[string][]string{}, screens: map[string]captured{},
+		streams: map[string]stream{}, touched: make(chan string, 64),
 	}
 }
 
@@ -134,15 +143,28 @@ func (w *Watcher) Run(ctx context.Context) {
 	defer tick.Stop()
 	dirty := map[string]bool{}
 	var soon <-chan time.Time
-	w.refresh(ctx, notify, nil)
+	var listening sync.WaitGroup
+	defer listening.Wait()
+	ctx, cancel := context.WithCancel(ctx) // ends the streams before they are waited for
+	defer cancel()
+	all := func() {
+		w.refresh(ctx, notify, nil)
+		w.listen(ctx, &listening)
+	}
+	all()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-w.wake:
-			w.refresh(ctx, notify, nil)
+			all()
 		case <-tick.C:
-			w.refresh(ctx, notify, nil)
+			all()
+		case key := <-w.touched:
+			dirty[key] = true
+			if soon == nil {
+				soon = time.After(gather)
+			}
 		case <-faults:
 			// An overflow loses events; the backstop reads everything anyway.
 		case e, ok := <-happened:
@@ -163,6 +185,54 @@ func (w *Watcher) Run(ctx context.Context) {
 			w.refresh(ctx, notify, dirty)
 			dirty = map[string]bool{}
 		}
+	}
+}
+
+// listen keeps a stream to each slot whose agent has one. A stream that ended is
+// begun anew with the next backstop.
+func (w *Watcher) listen(ctx context.Context, running *sync.WaitGroup) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for key, s := range w.streams {
+		slot, ok := w.slots[key]
+		if !ok || slot.Pane.Dead {
+			s.stop()
+			delete(w.streams, key)
+		}
+	}
+	for key, slot := range w.slots {
+		a, ok := w.set.Lookup(slot.Agent)
+		if !ok || a.follow == nil || slot.Pane.Dead {
+			continue
+		}
+		follow, name := a.follow(w.set.sightOf(slot))
+		current, has := w.streams[key]
+		if has && current.name == name {
+			continue
+		}
+		if has {
+			current.stop()
+			delete(w.streams, key)
+		}
+		if follow == nil {
+			continue
+		}
+		ctx, stop := context.WithCancel(ctx)
+		w.streams[key] = stream{name: name, stop: stop}
+		running.Go(func() {
+			defer stop()
+			_ = follow(ctx, func() {
+				select {
+				case w.touched <- key:
+				default: // full: the backstop reads it within a second
+				}
+			})
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			if w.streams[key].name == name {
+				delete(w.streams, key)
+			}
+		})
 	}
 }
 
@@ -212,6 +282,7 @@ func (w *Watcher) refresh(ctx context.Context, notify *fsnotify.Watcher, only ma
 
 // sight is what a declaration's observe looks at.
 type sight struct {
+	ctx    context.Context // bounds what observe asks of the agent itself
 	slot   Slot
 	rooms  rooms
 	launch launch
@@ -220,6 +291,24 @@ type sight struct {
 	now    time.Time
 	before Status
 	screen func() []string // the visible rows, or nil; asked only where needed
+}
+
+// sightOf is what can be seen of a slot without asking anybody: its places, and
+// what its last plan left.
+func (s *Set) sightOf(slot Slot) sight {
+	r := rooms{config: slot.Config, agentHome: slot.Home, slot: SlotDir(slot.Config)}
+	r.spool = filepath.Join(r.slot, "spool")
+	if r.agentHome == "" {
+		r.agentHome = slot.Config.WorkspaceHome
+	}
+	seen := sight{ctx: context.Background(), slot: slot, rooms: r, now: s.now(), screen: func() []string { return nil }}
+	if slot.Config.WorkspaceHome == "" {
+		return seen
+	}
+	if _, err := readJSON(slot.Config.WorkspaceHome, filepath.Join(r.slot, launchFile), &seen.launch); err != nil || seen.launch.Agent != slot.Agent {
+		seen.launch = launch{}
+	}
+	return seen
 }
 
 // top is the folder that holds the agent's own files and below which alone they
@@ -242,26 +331,19 @@ func (w *Watcher) observe(ctx context.Context, slot Slot, before Status) (Status
 	if !ok {
 		a, _ = w.set.Lookup("shell")
 	}
-	r := rooms{config: slot.Config, agentHome: slot.Home, slot: SlotDir(slot.Config)}
-	r.spool = filepath.Join(r.slot, "spool")
-	if r.agentHome == "" {
-		r.agentHome = slot.Config.WorkspaceHome
-	}
 	var status Status
 	var dirs []string
 	if slot.Pane.Dead {
 		status = Status{State: Ended, Source: "tmux", Session: before.Session, TurnBegan: before.TurnBegan, TurnEnded: before.TurnEnded}
 	} else {
-		s := sight{slot: slot, rooms: r, now: now, before: before}
+		s := w.set.sightOf(slot)
+		s.ctx, s.now, s.before = ctx, now, before
 		if opened, ok := w.options.Opened(slot.Pane.PID); ok {
 			s.opened = opened
 		}
 		if slot.Config.WorkspaceHome != "" {
-			if _, err := readJSON(slot.Config.WorkspaceHome, filepath.Join(r.slot, launchFile), &s.launch); err != nil || s.launch.Agent != slot.Agent {
-				s.launch = launch{}
-			}
-			s.events = readSpool(slot.Config.WorkspaceHome, r.spool, s.opened)
-			dirs = append(dirs, r.spool)
+			s.events = readSpool(slot.Config.WorkspaceHome, s.rooms.spool, s.opened)
+			dirs = append(dirs, s.rooms.spool)
 		}
 		s.screen = func() []string { return w.capture(ctx, slot, before.State) }
 		status = a.observe(s)

@@ -97,7 +97,7 @@ trust_level = "trusted"
 			}},
 			"model": "mock/mock-model", "small_model": "mock/mock-model",
 		})
-		return nil
+		return []string{"OPENCODE_DISABLE_MODELS_FETCH=1"}
 	}
 	t.Fatalf("no scratch home for %s", agent)
 	return nil

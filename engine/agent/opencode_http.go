@@ -1,0 +1,311 @@
+package agent
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// opencodeUser is the name that OPENCODE_SERVER_PASSWORD goes with.
+const opencodeUser = "opencode"
+
+// freePort finds a port of the loopback that nobody listens on: opencode given a
+// busy one shows a blank screen for ever. Between this and opencode's own listen
+// another program could take it; the password then keeps us from believing it.
+func freePort() (int, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, fmt.Errorf("find a free port: %w", err)
+	}
+	defer listener.Close()
+	return listener.Addr().(*net.TCPAddr).Port, nil
+}
+
+// opencodeAPI speaks to the opencode of one pane on this host.
+type opencodeAPI struct {
+	address, password string
+}
+
+// httpTimeout bounds one request on the loopback.
+const httpTimeout = 2 * time.Second
+
+// loopbackClient follows no redirect and uses no proxy.
+var loopbackClient = &http.Client{
+	Transport:     &http.Transport{Proxy: nil, DisableKeepAlives: true},
+	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+}
+
+// opencodeOf is the interface of a slot's opencode. A guest's launch record is
+// never believed: it could name any port of this host.
+func opencodeOf(s sight) (opencodeAPI, bool) {
+	if s.slot.Config.Guest.Isolated || s.launch.Agent != "opencode" || s.launch.Address == "" {
+		return opencodeAPI{}, false
+	}
+	u, err := url.Parse(s.launch.Address)
+	if err != nil || u.Scheme != "http" || u.Hostname() != "127.0.0.1" {
+		return opencodeAPI{}, false
+	}
+	return opencodeAPI{s.launch.Address, s.launch.Password}, true
+}
+
+func (o opencodeAPI) request(ctx context.Context, method, path string, body any) (*http.Request, error) {
+	var reader io.Reader
+	if body != nil {
+		data, err := json.Marshal(body)
+		if err != nil {
+			return nil, err
+		}
+		reader = bytes.NewReader(data)
+	}
+	r, err := http.NewRequestWithContext(ctx, method, o.address+path, reader)
+	if err != nil {
+		return nil, err
+	}
+	r.SetBasicAuth(opencodeUser, o.password)
+	if body != nil {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	return r, nil
+}
+
+// call makes one request; into may be nil.
+func (o opencodeAPI) call(ctx context.Context, method, path string, body, into any) error {
+	ctx, cancel := context.WithTimeout(ctx, httpTimeout)
+	defer cancel()
+	r, err := o.request(ctx, method, path, body)
+	if err != nil {
+		return err
+	}
+	response, err := loopbackClient.Do(r)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	data, err := io.ReadAll(io.LimitReader(response.Body, maxFile))
+	if err != nil {
+		return err
+	}
+	if response.StatusCode/100 != 2 {
+		return fmt.Errorf("opencode answered %s to %s", response.Status, path)
+	}
+	if into == nil {
+		return nil
+	}
+	return json.Unmarshal(data, into)
+}
+
+// opencodeQuestion is an open permission request.
+type opencodeQuestion struct {
+	ID         string
+	SessionID  string `json:"sessionID"`
+	Permission string
+	Patterns   []string
+	Metadata   map[string]json.RawMessage
+	Questions  []struct{ Question string }
+}
+
+func (q opencodeQuestion) String() string {
+	if len(q.Questions) > 0 {
+		return q.Questions[0].Question
+	}
+	for _, name := range []string{"command", "filepath", "url"} {
+		var text string
+		if json.Unmarshal(q.Metadata[name], &text) == nil && text != "" {
+			return q.Permission + ": " + text
+		}
+	}
+	return q.Permission + ": " + strings.Join(q.Patterns, " ")
+}
+
+// opencodeMessage is a message of a session, as far as it is read.
+type opencodeMessage struct {
+	Info struct {
+		Role string
+		Time struct{ Created, Completed int64 } // milliseconds of Unix time
+		// Error is set on the answer of a turn that failed.
+		Error *struct {
+			Name string
+			Data struct {
+				Message    string
+				StatusCode int `json:"statusCode"`
+			}
+		}
+	}
+	Parts []struct{ Type, Text string }
+}
+
+func (m opencodeMessage) text() string {
+	var texts []string
+	for _, part := range m.Parts {
+		if part.Type == "text" {
+			texts = append(texts, part.Text)
+		}
+	}
+	return strings.Join(texts, "\n")
+}
+
+// observe reads the level of a session over HTTP: what runs, what is asked, how
+// the last turn ended.
+func (o opencodeAPI) observe(ctx context.Context, s sight) (Status, error) {
+	status := Status{Session: s.launch.Session, Source: "opencode's HTTP interface"}
+	if s.before.Session != "" && s.before.Source == status.Source {
+		status.Session = s.before.Session
+	}
+	var running map[string]struct{ Type, Message string }
+	if err := o.call(ctx, http.MethodGet, "/session/status", nil, &running); err != nil {
+		return Status{}, err
+	}
+	for id := range running {
+		if _, ours := running[status.Session]; ours || id == status.Session {
+			break
+		}
+		// Another session of this program is busy: a subagent's, or one that the
+		// user has begun inside.
+		var session struct {
+			ParentID string `json:"parentID"`
+		}
+		if o.call(ctx, http.MethodGet, "/session/"+url.PathEscape(id), nil, &session) == nil && session.ParentID == "" {
+			status.Session = id
+		}
+	}
+	for _, path := range []string{"/permission", "/question"} {
+		var questions []opencodeQuestion
+		if err := o.call(ctx, http.MethodGet, path, nil, &questions); err == nil && len(questions) > 0 {
+			status.State, status.Question = Waiting, questions[0].String()
+		}
+	}
+	var messages []opencodeMessage
+	if err := o.call(ctx, http.MethodGet, "/session/"+url.PathEscape(status.Session)+"/message?limit=4", nil, &messages); err != nil {
+		return status, err
+	}
+	var failure *opencodeMessage
+	for i, message := range messages {
+		switch message.Info.Role {
+		case "user":
+			status.TurnBegan, status.Prompt = time.UnixMilli(message.Info.Time.Created), message.text()
+			failure = nil
+		case "assistant":
+			status.Reply = message.text()
+			if message.Info.Time.Completed > 0 {
+				status.TurnEnded = time.UnixMilli(message.Info.Time.Completed)
+			}
+			failure = nil
+			if e := message.Info.Error; e != nil && e.Name != "MessageAbortedError" {
+				failure = &messages[i]
+			}
+		}
+	}
+	active, busy := running[status.Session]
+	switch {
+	case status.State == Waiting:
+	case busy && active.Type != "idle":
+		status.State, status.Detail = Working, status.Prompt
+		if active.Message != "" {
+			status.Detail = active.Message
+		}
+	case failure != nil:
+		e := failure.Info.Error
+		status.State, status.Detail = Failed, e.Data.Message
+		if status.Detail == "" {
+			status.Detail = e.Name
+		}
+		if e.Name == "ProviderAuthError" || e.Data.StatusCode == http.StatusUnauthorized {
+			status.State = LoginNeeded
+		}
+	case len(messages) == 0:
+		return opencodeBefore(s), nil
+	default:
+		status.State = Idle
+	}
+	return status, nil
+}
+
+// opencodeTells says whether an event may change what observe answers.
+func opencodeTells(kind string) bool {
+	for _, prefix := range []string{"session.status", "session.idle", "session.error", "session.created", "permission.", "question."} {
+		if strings.HasPrefix(kind, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// follow reads opencode's events until ctx or the program ends and calls touched
+// for each that may change the status. The events' content is not used: what is
+// read anew is a level.
+func (o opencodeAPI) follow(ctx context.Context, touched func()) error {
+	r, err := o.request(ctx, http.MethodGet, "/event", nil)
+	if err != nil {
+		return err
+	}
+	response, err := loopbackClient.Do(r)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("opencode answered %s to /event", response.Status)
+	}
+	touched() // what happened before the stream began
+	reader := bufio.NewReaderSize(response.Body, 64<<10)
+	for {
+		text, err := reader.ReadSlice('\n')
+		if err == bufio.ErrBufferFull {
+			continue // the middle of an event that is not looked at
+		}
+		if err != nil {
+			return err
+		}
+		data, ok := bytes.CutPrefix(text, []byte("data:"))
+		if !ok {
+			continue
+		}
+		var event struct{ Type string }
+		if json.Unmarshal(data, &event) == nil && opencodeTells(event.Type) {
+			touched()
+		}
+	}
+}
+
+// Direct is an agent's own interface for messages, in place of its terminal.
+type Direct interface {
+	// Append puts text into the agent's box.
+	Append(ctx context.Context, text string) error
+	// Submit sends what is in the box.
+	Submit(ctx context.Context) error
+}
+
+// Direct returns the interface of the agent that runs in a slot, where it has
+// one and answers.
+func (s *Set) Direct(ctx context.Context, slot Slot) (Direct, bool) {
+	if slot.Agent != "opencode" {
+		return nil, false
+	}
+	o, ok := opencodeOf(s.sightOf(slot))
+	if !ok {
+		return nil, false
+	}
+	var running map[string]json.RawMessage
+	if err := o.call(ctx, http.MethodGet, "/session/status", nil, &running); err != nil {
+		return nil, false
+	}
+	return o, true
+}
+
+// Append implements Direct.
+func (o opencodeAPI) Append(ctx context.Context, text string) error {
+	return o.call(ctx, http.MethodPost, "/tui/append-prompt", map[string]string{"text": text}, nil)
+}
+
+// Submit implements Direct.
+func (o opencodeAPI) Submit(ctx context.Context) error {
+	return o.call(ctx, http.MethodPost, "/tui/submit-prompt", nil, nil)
+}

@@ -1,0 +1,221 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"cellmux/engine/tmux"
+)
+
+// fakeOpencode answers as opencode 1.18.33 does (its events were recorded).
+type fakeOpencode struct {
+	status, permission, messages string
+	events                       chan string
+	password                     string
+}
+
+func (f *fakeOpencode) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if _, password, _ := r.BasicAuth(); password != f.password {
+		w.WriteHeader(http.StatusUnauthorized)
+		return
+	}
+	switch {
+	case r.URL.Path == "/session/status":
+		fmt.Fprint(w, f.status)
+	case r.URL.Path == "/permission":
+		fmt.Fprint(w, f.permission)
+	case r.URL.Path == "/question":
+		fmt.Fprint(w, "[]")
+	case strings.HasSuffix(r.URL.Path, "/message"):
+		fmt.Fprint(w, f.messages)
+	case r.URL.Path == "/event":
+		w.WriteHeader(http.StatusOK)
+		w.(http.Flusher).Flush()
+		for {
+			select {
+			case e := <-f.events:
+				fmt.Fprintf(w, "data: %s\n\n", e)
+				w.(http.Flusher).Flush()
+			case <-r.Context().Done():
+				return
+			}
+		}
+	default:
+		fmt.Fprint(w, "{}")
+	}
+}
+
+func TestOpencodeOnTheHostIsALevelOverHTTP(t *testing.T) {
+	const (
+		user    = `{"info":{"role":"user","time":{"created":1000}},"parts":[{"type":"text","text":"fix it"}]}`
+		answer  = `{"info":{"role":"assistant","time":{"created":1001,"completed":1500}},"parts":[{"type":"text","text":"done"}]}`
+		failed  = `{"info":{"role":"assistant","time":{"created":1001},"error":{"name":"APIError","data":{"message":"mock bad request","statusCode":400}}},"parts":[]}`
+		aborted = `{"info":{"role":"assistant","time":{"created":1001},"error":{"name":"MessageAbortedError","data":{"message":"Aborted"}}},"parts":[]}`
+		badKey  = `{"info":{"role":"assistant","time":{"created":1001},"error":{"name":"APIError","data":{"message":"bad key","statusCode":401}}},"parts":[]}`
+		asks    = `[{"id":"per_1","sessionID":"SESSION","permission":"bash","patterns":["touch x"],"metadata":{"command":"touch x && date"}}]`
+	)
+	for _, test := range []struct {
+		name                         string
+		status, permission, messages string
+		want                         State
+		text                         string
+	}{
+		{"idle after an answer", `{}`, `[]`, "[" + user + "," + answer + "]", Idle, ""},
+		{"busy", `{"SESSION":{"type":"busy"}}`, `[]`, "[" + user + "]", Working, "fix it"},
+		{"a question", `{"SESSION":{"type":"busy"}}`, asks, "[" + user + "]", Waiting, "bash: touch x && date"},
+		{"a subagent's question", `{"SESSION":{"type":"busy"},"ses_child":{"type":"busy"}}`, strings.Replace(asks, "SESSION", "ses_child", 1), "[" + user + "]", Waiting, "bash: touch x && date"},
+		{"an API error", `{}`, `[]`, "[" + user + "," + failed + "]", Failed, "mock bad request"},
+		{"a bad key", `{}`, `[]`, "[" + user + "," + badKey + "]", LoginNeeded, "bad key"},
+		{"interrupted", `{}`, `[]`, "[" + user + "," + aborted + "]", Idle, ""},
+		{"no turn yet and no screen", `{}`, `[]`, "[]", Unknown, ""},
+		{"not JSON", `oops`, `[]`, "[]", Unknown, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			f := &fakeOpencode{permission: test.permission}
+			server := httptest.NewServer(f)
+			defer server.Close()
+			in := newInput(t, false)
+			session := opencodeSession(in.SessionID)
+			replace := strings.NewReplacer("SESSION", session)
+			f.status, f.permission, f.messages = replace.Replace(test.status), replace.Replace(test.permission), test.messages
+			writeLaunch(t, in.Config.WorkspaceHome, launch{Agent: "opencode", Session: session, Address: server.URL, Password: f.password})
+			s := New(Options{}).sightOf(Slot{Key: "api-0", Agent: "opencode", Config: in.Config, Home: in.Home, SessionID: in.SessionID})
+			got := observeOpencode(s)
+			if got.State != test.want || got.Detail+got.Question != test.text {
+				t.Errorf("%v detail %q question %q, want %v %q", got.State, got.Detail, got.Question, test.want, test.text)
+			}
+			if got.State == Idle && (got.TurnBegan.UnixMilli() != 1000 || got.Prompt != "fix it") {
+				t.Errorf("the turn began %v with %q", got.TurnBegan, got.Prompt)
+			}
+		})
+	}
+}
+
+func writeLaunch(t *testing.T, home string, l launch) {
+	t.Helper()
+	data, err := json.Marshal(l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustWrite(t, filepath.Join(home, ".devcell", "agents", "api-0", launchFile), string(data))
+}
+
+func TestOpencodeEventsReachTheStatusWithinHalfASecond(t *testing.T) {
+	f := &fakeOpencode{status: `{}`, permission: `[]`, messages: `[{"info":{"role":"user","time":{"created":1}},"parts":[]}]`, events: make(chan string), password: "secret"}
+	gate := make(chan fakeOpencode, 1)
+	gate <- *f
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		now := <-gate
+		gate <- now
+		now.ServeHTTP(w, r)
+	}))
+	defer server.Close()
+	in := newInput(t, false)
+	session := opencodeSession(in.SessionID)
+	writeLaunch(t, in.Config.WorkspaceHome, launch{Agent: "opencode", Session: session, Address: server.URL, Password: "secret"})
+	w := startWatcher(t, WatchOptions{Opened: func(int) (time.Time, bool) { return time.Time{}, false }})
+	defer server.CloseClientConnections()
+	w.Observe([]Slot{{Key: "api-0", Agent: "opencode", Config: in.Config, Home: in.Home, SessionID: in.SessionID, Pane: tmux.Pane{ID: "%1"}}})
+	eventually(t, 5*time.Second, "idle", func() bool { return w.Status("api-0").State == Idle })
+
+	<-gate
+	f.status = `{"` + session + `":{"type":"busy"}}`
+	gate <- *f
+	f.events <- `{"type":"session.status"}` // taken only by a stream that listens
+	eventually(t, 500*time.Millisecond, "working", func() bool { return w.Status("api-0").State == Working })
+}
+
+func TestAGuestsLaunchRecordCannotNameAPortOfTheHost(t *testing.T) {
+	reached := false
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached = true }))
+	defer server.Close()
+	for _, guest := range []bool{true, false} {
+		in := newInput(t, guest)
+		address := server.URL
+		if !guest {
+			address = strings.Replace(address, "127.0.0.1", "127.0.0.1@example.invalid", 1)
+		}
+		writeLaunch(t, in.Config.WorkspaceHome, launch{Agent: "opencode", Session: "ses_1", Address: address})
+		set := New(Options{})
+		slot := Slot{Key: "api-0", Agent: "opencode", Config: in.Config, Home: in.Home}
+		observeOpencode(set.sightOf(slot))
+		if _, ok := set.Direct(context.Background(), slot); ok || reached {
+			t.Errorf("guest %v: a forged address was used", guest)
+		}
+	}
+}
+
+func TestOpencodePluginsFileIsALevelAndHostileInput(t *testing.T) {
+	in := newInput(t, true)
+	s := New(Options{}).sightOf(Slot{Key: "api-0", Agent: "opencode", Config: in.Config, Home: in.Home, SessionID: in.SessionID})
+	s.launch.Session = "ses_1"
+	file := filepath.Join(s.rooms.spool, "opencode.json")
+	for _, test := range []struct {
+		body string
+		want State
+	}{
+		{`{"current":"ses_1","sessions":{"ses_1":{"status":"busy","began":5}}}`, Working},
+		{`{"current":"ses_1","sessions":{"ses_1":{"status":"idle","began":5}}}`, Idle},
+		{`{"current":"ses_1","sessions":{"ses_1":{"status":"idle","began":5,"error":"boom"}}}`, Failed},
+		{`{"current":"ses_1","sessions":{"ses_1":{"status":"busy","began":5,"questions":{"per_1":{"kind":"bash","what":"rm","asked":7}}}}}`, Waiting},
+		{`{"current":"ses_1","sessions":{"ses_1":{"status":"busy"},"ses_2":{"questions":{"q":{"kind":"bash","what":"of another conversation"}}}}}`, Working},
+		{`{"current":"ses_1","sessions":{"ses_1":{"status":"busy"},"ses_2":{"parent":"ses_1","questions":{"q":{"kind":"bash","what":"of a subagent","asked":1}}}}}`, Waiting},
+		{`{"current":"ses_1","sessions":{"ses_1":{"stat`, Unknown},
+		{`[]`, Unknown},
+		{`{"current":{"a":1}}`, Unknown},
+	} {
+		mustWrite(t, file, test.body)
+		s.opened = time.Time{}
+		if got := observeOpencode(s); got.State != test.want {
+			t.Errorf("%s: %v, want %v", test.body, got.State, test.want)
+		}
+		s.opened = time.Now().Add(time.Hour)
+		if got := observeOpencode(s); got.State != Unknown {
+			t.Errorf("an earlier program's file says %v", got.State)
+		}
+	}
+}
+
+func TestOpencodeAsksOnTheHostUnlessTheUserHasDecided(t *testing.T) {
+	config := func(isolated, review bool, own string, env ...string) map[string]any {
+		in := newInput(t, isolated)
+		in.Review, in.Env = review, env
+		if own != "" {
+			mustWrite(t, filepath.Join(in.Home, ".config", "opencode", "opencode.json"), own)
+		}
+		for _, pair := range mustPlan(t, "opencode", in).Env {
+			if text, ok := strings.CutPrefix(pair, "OPENCODE_CONFIG_CONTENT="); ok {
+				var c map[string]any
+				if err := json.Unmarshal([]byte(text), &c); err != nil {
+					t.Fatal(err)
+				}
+				return c
+			}
+		}
+		t.Fatal("no inline config")
+		return nil
+	}
+	if got := fmt.Sprint(config(false, false, "")["permission"]); got != "map[bash:ask edit:ask]" {
+		t.Errorf("on the host: %s", got)
+	}
+	if got := config(true, false, "")["permission"]; got != nil {
+		t.Errorf("in a guest: %v", got)
+	}
+	if got := config(false, false, `{"permission":{"bash":"allow"}}`)["permission"]; got != nil {
+		t.Errorf("the user's own decision was overruled by %v", got)
+	}
+	if got := fmt.Sprint(config(false, true, `{"permission":{"bash":"allow"}}`)["permission"]); got != "map[*:deny]" {
+		t.Errorf("in review: %s", got)
+	}
+	kept := config(false, false, "", `OPENCODE_CONFIG_CONTENT={"theme":"x","instructions":["/mine"]}`)
+	if list, _ := kept["instructions"].([]any); kept["theme"] != "x" || len(list) != 2 || list[0] != "/mine" {
+		t.Errorf("the user's inline config was not kept: %v", kept)
+	}
+}
