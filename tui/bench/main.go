@@ -4,7 +4,7 @@
 // program over the same tmux server, and prints the ratios that issue B bounds.
 // docs/performance.md explains each figure.
 //
-//	go run ./tui/bench -binary bin/cellmux -json bench.json
+//	go run ./tui/bench -cellmux bin/cellmux -json bench.json
 //
 // Each figure is taken in turns, a round of the one and a round of the other,
 // so that other load on the machine meets both. It starts its own tmux servers
@@ -24,7 +24,7 @@ import (
 )
 
 func main() {
-	binary := flag.String("binary", "bin/cellmux", "the cellmux to measure")
+	binary := flag.String("cellmux", "bin/cellmux", "the cellmux to measure")
 	floor := flag.String("floor", "", "the built floor; built when empty")
 	sizes := flag.String("panes", "20,100", "numbers of panes")
 	rounds := flag.Int("rounds", 4, "rounds of each program")
