@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/term"
@@ -14,13 +15,23 @@ import (
 	"cellmux/cell/proc"
 	"cellmux/engine"
 	"cellmux/engine/fleet"
+	"cellmux/engine/tmux"
 	"cellmux/tui"
 	"cellmux/tui/terminal"
 )
 
 // screen runs the full-screen program until the user quits.
 func (w wiring) screen(ctx context.Context) error {
-	a, err := w.open(ctx, cell.ResolveOpts{})
+	background, stop := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer stop()
+	a, err := w.open(ctx, cell.ResolveOpts{}, func(server *tmux.Server) {
+		if width, height, err := term.GetSize(int(os.Stdout.Fd())); err == nil {
+			server.SetSize(width, height)
+		}
+		running.Go(func() { _ = server.Run(background) }) // what goes wrong is in its list
+	})
 	if err != nil {
 		return err
 	}
@@ -43,17 +54,12 @@ func (w wiring) screen(ctx context.Context) error {
 	if err != nil {
 		a.log.Warn("interrupted commands", "error", err.Error())
 	}
-	if width, height, err := term.GetSize(int(os.Stdout.Fd())); err == nil {
-		a.panes.SetSize(width, height)
-	}
 	// Without a keeper, kill -9 leaves the terminal raw, as other programs do.
 	keeper, err := terminal.Keep(terminal.Options{Runner: proc.New(), Env: w.environ})
 	if err != nil {
 		a.log.Warn("terminal keeper", "error", err.Error())
 	}
-	background, stop := context.WithCancel(ctx)
-	ended := make(chan struct{})
-	go func() { defer close(ended); a.run(background) }()
+	running.Go(func() { a.run(background) })
 
 	desk := fleet.Desk{Runner: proc.New(), Environ: w.environ, TempDir: a.runtime, LogFile: w.paths.Log}
 	err = tui.Run(ctx, tui.Options{
@@ -71,6 +77,6 @@ func (w wiring) screen(ctx context.Context) error {
 	})
 	keeper.Release()
 	stop()
-	<-ended
+	running.Wait()
 	return errors.Join(err, a.close())
 }

@@ -47,23 +47,22 @@ type application struct {
 	log           *slog.Logger
 	runtime       string   // directory of sockets and launch files
 	notices       []string // what happened to the last run, for the user
+	serverRuns    bool     // since before open returned
 	close         func() error
 }
 
 // closePatience bounds how long commands that still run may take to end.
 const closePatience = 10 * time.Second
 
-// open opens the database and joins the packages. Nothing runs yet.
-func (w wiring) open(ctx context.Context, prompts cell.ResolveOpts) (*application, error) {
+// open opens the database and joins the packages. Nothing runs yet, but what
+// early does with the tmux server: it gets it before the database is opened, so
+// that tmux can be asked meanwhile. early may be nil.
+func (w wiring) open(ctx context.Context, prompts cell.ResolveOpts, early func(*tmux.Server)) (*application, error) {
 	chosen, err := w.settings()
 	if err != nil {
 		return nil, err
 	}
 	log, logFile, err := cli.OpenLog(w.paths.Log)
-	if err != nil {
-		return nil, err
-	}
-	db, report, err := w.database(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -75,9 +74,16 @@ func (w wiring) open(ctx context.Context, prompts cell.ResolveOpts) (*applicatio
 	if err != nil {
 		return nil, fmt.Errorf("find the cellmux program: %w", err)
 	}
-
 	runner := proc.New()
 	server := w.server(runner, chosen, runtime, log)
+	if early != nil {
+		early(server)
+	}
+	db, report, err := w.database(ctx)
+	if err != nil {
+		return nil, err
+	}
+
 	agents := w.agents(runner, chosen)
 	watcher := agents.Watch(agent.WatchOptions{Capture: func(ctx context.Context, pane string) ([]string, error) {
 		screen, err := server.Capture(ctx, pane, 0)
@@ -136,6 +142,7 @@ func (w wiring) open(ctx context.Context, prompts cell.ResolveOpts) (*applicatio
 	a := &application{
 		settings: chosen, server: server, watcher: watcher, conversations: conversations, fleet: f, panes: panes,
 		shell: fleet.NewShell(f, executions), conversation: conversation, log: log, runtime: runtime,
+		serverRuns: early != nil,
 	}
 	if report.SetAside != "" {
 		a.notices = append(a.notices, fmt.Sprintf("The database was damaged (%s); it lies in %s and a new one was begun.", report.Reason, report.SetAside))
@@ -241,7 +248,9 @@ func customAgents(chosen settings.Agents) []agent.Custom {
 func (a *application) run(ctx context.Context) {
 	var all sync.WaitGroup
 	defer all.Wait()
-	all.Go(func() { _ = a.server.Run(ctx) }) // what goes wrong is in its list
+	if !a.serverRuns {
+		all.Go(func() { _ = a.server.Run(ctx) }) // what goes wrong is in its list
+	}
 	all.Go(func() { a.watcher.Run(ctx) })
 	all.Go(func() {
 		if err := a.conversations.Run(ctx); err != nil && ctx.Err() == nil {
@@ -253,7 +262,7 @@ func (a *application) run(ctx context.Context) {
 
 // openForCommands is open for the command line.
 func (w wiring) openForCommands(ctx context.Context, prompts cell.ResolveOpts) (*cli.App, error) {
-	a, err := w.open(ctx, prompts)
+	a, err := w.open(ctx, prompts, nil)
 	if err != nil {
 		return nil, err
 	}

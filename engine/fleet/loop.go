@@ -2,9 +2,13 @@ package fleet
 
 import (
 	"context"
+	"time"
 
 	"cellmux/shellctx/convo"
 )
+
+// firstAnswer is how long the first list waits for tmux.
+const firstAnswer = 250 * time.Millisecond
 
 // Run keeps the list current until ctx ends, and tells conversations when an
 // agent's turn has ended or its box may take text again.
@@ -13,6 +17,14 @@ func (f *Fleet) Run(ctx context.Context) {
 	defer f.background.close()
 	f.background.start(f.watchDatabase)
 	f.background.start(func(ctx context.Context) { f.Probe(ctx) })
+	// Without tmux's answer every row would say "unknown" for a moment.
+	answer := time.NewTimer(firstAnswer)
+	select {
+	case <-f.o.Server.Changes():
+	case <-answer.C:
+	case <-ctx.Done():
+	}
+	answer.Stop()
 	f.poke()
 	before := map[Ref]Status{}
 	for {
