@@ -78,17 +78,31 @@ func TestAResizeStormEndsInTheRightFrame(t *testing.T) {
 	tm.waitFor("claude in api-auth has waited")
 	tm.forget()
 	tm.press("\x0c") // draws the whole frame
-	tm.waitFor("sort: attention")
-	tm.waitFor("claude in api-auth has waited")
-	emulator := vt10x.New(vt10x.WithSize(90, 25))
-	fmt.Fprint(emulator, tm.text())
-	rows := strings.Split(emulator.String(), "\n")
-	if !strings.Contains(rows[1], "[1] Cells") || !strings.Contains(rows[24], "has waited") {
-		t.Errorf("the frame is\n%s", emulator.String())
-	}
+	tm.waitForScreen(90, 25, func(rows []string) bool {
+		return strings.Contains(rows[1], "[1] Cells") && strings.Contains(rows[24], "has waited")
+	})
 	tm.press("q")
 	if err := tm.wait(); err != nil {
 		t.Error(err)
+	}
+}
+
+// waitForScreen blocks until the output since the last forget, drawn by a
+// terminal emulator of w by h cells, is right.
+func (tm *terminal) waitForScreen(w, h int, right func(rows []string) bool) {
+	tm.t.Helper()
+	deadline := time.After(10 * time.Second)
+	for {
+		emulator := vt10x.New(vt10x.WithSize(w, h))
+		fmt.Fprint(emulator, tm.text())
+		if right(strings.Split(emulator.String(), "\n")) {
+			return
+		}
+		select {
+		case <-tm.came:
+		case <-deadline:
+			tm.t.Fatalf("the screen is never right; it is\n%s", emulator.String())
+		}
 	}
 }
 
