@@ -58,6 +58,7 @@ type list struct {
 	outside   []fleet.Outside
 	rows      []row
 	selected  rowID
+	at        int   // where selected was found last
 	wanted    rowID // select it as soon as it exists
 	previous  rowID // the pane that was used before, for "-"
 	used      rowID // the pane that was attached to, typed into or written to last
@@ -242,9 +243,14 @@ func (l *list) groupOf(c *fleet.Cell) string {
 	return ""
 }
 
-// index of the selection, or -1.
+// index of the selection, or -1. It is asked many times a frame, so the last
+// answer is tried first.
 func (l *list) index() int {
-	return slices.IndexFunc(l.rows, func(r row) bool { return r.id == l.selected })
+	if l.at >= 0 && l.at < len(l.rows) && l.rows[l.at].id == l.selected {
+		return l.at
+	}
+	l.at = slices.IndexFunc(l.rows, func(r row) bool { return r.id == l.selected })
+	return l.at
 }
 
 // reselect finds the selected row again; when it is gone, its cell, else what

@@ -52,6 +52,7 @@ type Model struct {
 	busy      map[fleet.Ref]string
 	asked     map[string]bool // cells whose project file has been shown for approval
 	followed  rowID           // what preview, tabs and log were last loaded for
+	arrived   generation      // of the selection
 	clock     generation      // of the age tick
 	pictures  map[rowView]string
 }

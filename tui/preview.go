@@ -49,14 +49,36 @@ type rowsKey struct {
 	count      int
 }
 
-// follow loads what belongs to the selection when the selection has moved.
+// follow loads what belongs to the selection when the selection has moved: the
+// pane's screen at once, the rest when the selection rests, so that holding j
+// down asks for what it passes by neither git nor the database.
 func (m *Model) follow() tea.Cmd {
 	if m.list.selected == m.followed {
 		return nil
 	}
 	m.followed = m.list.selected
 	m.preview.up, m.preview.offset = 0, 0
-	commands := []tea.Cmd{m.capture(), m.loadTab(), m.loadLog()}
+	m.tabs.forget()
+	if m.shellRef() != m.log.ref {
+		m.log.forget()
+	}
+	m.arrived++
+	g := m.arrived
+	return tea.Batch(m.capture(), tea.Tick(restAfter, func(time.Time) tea.Msg { return rested{g} }))
+}
+
+// restAfter is how long the selection stands before its log, its tab and its
+// git state are read. It is below what is felt.
+const restAfter = 40 * time.Millisecond
+
+// rested says that the selection has not moved for restAfter.
+type rested struct{ generation generation }
+
+func (m *Model) selectionRested(r rested) tea.Cmd {
+	if r.generation != m.arrived {
+		return nil
+	}
+	commands := []tea.Cmd{m.loadTab(), m.loadLog()}
 	if m.followed.kind == cellRow || m.followed.kind == slotRow {
 		ref := m.followed.ref()
 		commands = append(commands, m.call(quickly, func(ctx context.Context) tea.Msg {

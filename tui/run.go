@@ -40,6 +40,7 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
+	m.width, m.height = terminal.Size() // the first frame need not wait for a message
 	m.device = &lent{terminal: terminal, in: o.In, out: o.Out}
 	defer func() {
 		terminal.Screen.Leave()

@@ -78,6 +78,15 @@ func (m *Model) shellRef() fleet.Ref {
 	return fleet.Ref{}
 }
 
+// forget empties the log: the selection has moved.
+func (l *shellLog) forget() {
+	l.generation++
+	l.entries, l.chosen, l.err, l.ref = nil, "", nil, noRef
+}
+
+// noRef is nobody's: no log is shown for it.
+var noRef = fleet.Ref{Slot: fleet.WholeCell - 1}
+
 func (l *shellLog) loaded(r logLoaded) {
 	if r.generation != l.generation {
 		return

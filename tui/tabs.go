@@ -97,6 +97,13 @@ func (m *Model) loadPage(ref fleet.Ref, before int64, g generation) tea.Cmd {
 	})
 }
 
+// forget empties the tabs: the selection has moved.
+func (t *tabs) forget() {
+	t.generation++
+	t.loading = t.current != previewTab
+	t.page, t.diff, t.facts, t.lines, t.err, t.up = nil, "", nil, nil, nil, 0
+}
+
 func (t *tabs) loaded(m *Model, l tabLoaded) {
 	if l.generation != t.generation || l.tab != t.current {
 		return
@@ -166,6 +173,9 @@ func (m *Model) tabLines(w, h int) []string {
 		}
 		return []string{"There are no uncommitted changes."}
 	case t.current == infoTab && len(t.facts) == 0:
+		if t.loading {
+			return nil
+		}
 		return []string{"Nothing is known of this row."}
 	}
 	if t.lines == nil || t.linesFor != w {

@@ -46,6 +46,8 @@ func (m *Model) route(message tea.Msg) tea.Cmd {
 		if message.generation == m.preview.generation {
 			return m.captureAgain()
 		}
+	case rested:
+		return m.selectionRested(message)
 	case foregroundReady:
 		return m.foreground(message)
 	case foregroundEnded:

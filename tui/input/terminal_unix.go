@@ -41,6 +41,15 @@ func Open(in io.Reader, out io.Writer) (*Terminal, error) {
 // Fd is the descriptor that Bubble Tea asks for the size.
 func (t *Terminal) Fd() uintptr { return t.out.Fd() }
 
+// Size is the terminal's size in cells, 0 and 0 where it does not say.
+func (t *Terminal) Size() (width, height int) {
+	width, height, err := term.GetSize(int(t.out.Fd()))
+	if err != nil {
+		return 0, 0
+	}
+	return width, height
+}
+
 // Write draws.
 func (t *Terminal) Write(p []byte) (int, error) { return t.Screen.Write(p) }
 

@@ -68,7 +68,7 @@ func Run(t *testing.T, f *Fleet, o Options, test func(ui *UI)) {
 		if w == 0 {
 			w, h = 120, 36
 		}
-		ui.Resize(w, h)
+		ui.Resize(w, h).Pass(handPause)
 		test(ui)
 	})
 }
@@ -153,19 +153,24 @@ func (ui *UI) Pass(d time.Duration) *UI {
 		if left <= 0 {
 			return ui
 		}
-		<-time.After(min(left, 5*time.Millisecond))
+		<-time.After(min(left, 25*time.Millisecond))
 	}
 }
 
 // Press presses keys, named as in the table of bindings ("j", "enter",
-// "ctrl+r", "space"), and settles after each.
+// "ctrl+r", "space"), and settles after each, with a pause as a hand makes it.
 func (ui *UI) Press(keys ...string) *UI {
 	ui.t.Helper()
 	for _, k := range keys {
 		ui.Send(Key(k))
+		<-time.After(handPause)
+		ui.Settle()
 	}
 	return ui
 }
+
+// handPause is the time between two presses of one hand.
+const handPause = 50 * time.Millisecond
 
 // Type types text, a key a rune, and settles at the end.
 func (ui *UI) Type(text string) *UI {
