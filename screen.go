@@ -26,7 +26,16 @@ func (w wiring) screen(ctx context.Context) error {
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer stop()
+	// Without a keeper, kill -9 leaves the terminal raw, as other programs do. It
+	// starts while the database is opened, and must be there before the screen.
+	keeping := sync.OnceValues(func() (*terminal.Keeper, error) {
+		return terminal.Keep(terminal.Options{Runner: proc.New(), Env: w.environ})
+	})
+	release := func() {}
+	defer func() { release() }()
 	a, err := w.open(ctx, cell.ResolveOpts{}, func(server *tmux.Server) {
+		running.Go(func() { _, _ = keeping() })
+		release = func() { keeper, _ := keeping(); keeper.Release() }
 		if width, height, err := term.GetSize(int(os.Stdout.Fd())); err == nil {
 			server.SetSize(width, height)
 		}
@@ -54,9 +63,7 @@ func (w wiring) screen(ctx context.Context) error {
 	if err != nil {
 		a.log.Warn("interrupted commands", "error", err.Error())
 	}
-	// Without a keeper, kill -9 leaves the terminal raw, as other programs do.
-	keeper, err := terminal.Keep(terminal.Options{Runner: proc.New(), Env: w.environ})
-	if err != nil {
+	if _, err := keeping(); err != nil {
 		a.log.Warn("terminal keeper", "error", err.Error())
 	}
 	running.Go(func() { a.run(background) })
@@ -75,7 +82,7 @@ func (w wiring) screen(ctx context.Context) error {
 		Version: version, In: os.Stdin, Out: os.Stdout, Getenv: w.getenv, Directory: w.dir,
 		Notice: strings.Join(a.notices, " "),
 	})
-	keeper.Release()
+	release()
 	stop()
 	running.Wait()
 	return errors.Join(err, a.close())
