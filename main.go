@@ -17,6 +17,8 @@ import (
 
 	"cellmux/cell/cfg"
 	"cellmux/engine"
+	"cellmux/engine/docker"
+	"cellmux/engine/docker/egress"
 	"cellmux/tui/cli"
 )
 
@@ -30,6 +32,15 @@ func main() { os.Exit(start()) }
 func start() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
+	if len(os.Args) > 1 && os.Args[1] == docker.EgressArgument {
+		// The proxy's container holds this program and nothing else: no HOME, no
+		// terminal, no state.
+		if err := egress.Main(ctx, os.Args[2:], os.Stderr); err != nil {
+			fmt.Fprintln(os.Stderr, "cellmux:", err)
+			return cli.ExitFailed
+		}
+		return cli.ExitOK
+	}
 	w := wiring{environ: os.Environ()}
 	w.home = w.getenv("HOME")
 	if w.home == "" {

@@ -171,7 +171,7 @@ func (w wiring) agents(runner proc.Runner, chosen settings.Settings) *agent.Set 
 // engines are those that this cellmux has; nothing is started.
 func (w wiring) engines() []engine.Engine {
 	hostname, _ := os.Hostname() // "" is said as such
-	return []engine.Engine{host.New(host.Options{Home: w.home, Hostname: hostname})}
+	return []engine.Engine{host.New(host.Options{Home: w.home, Hostname: hostname}), w.docker()}
 }
 
 func (w wiring) lookPath(program string) (string, error) { return proc.LookPath(program, w.environ) }

@@ -108,6 +108,19 @@ type Engine interface {
 	Down(ctx context.Context, c Cell) error
 }
 
+// Drifter is an engine whose guests keep the settings that they were made with.
+type Drifter interface {
+	// Drift tells what of a cell's configuration its guest does not have yet, a
+	// phrase for each; it takes effect after Down and Up.
+	Drift(ctx context.Context, c Cell) ([]string, error)
+}
+
+// Idler is an engine whose guests need not stay when nobody is in them.
+type Idler interface {
+	// DownIfIdle takes a guest down unless some program runs in it.
+	DownIfIdle(ctx context.Context, c Cell) (bool, error)
+}
+
 // AgentPreparer is an engine whose guests need something of the host before an
 // agent's first start, such as its login. The guest is up.
 type AgentPreparer interface {

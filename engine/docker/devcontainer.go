@@ -87,6 +87,32 @@ func (d *Docker) parseDevcontainer(root *os.Root, project, name string, content 
 	return r, true
 }
 
+// ContentHash is the hash by which a file's content is approved.
+func ContentHash(content []byte) string {
+	digest := sha256.Sum256(content)
+	return hex.EncodeToString(digest[:])
+}
+
+// DevcontainerFiles are the files of a project that decide its image, with the
+// hashes of what they hold now; they have no effect until each is approved. nil
+// where the project has none.
+func DevcontainerFiles(project string) map[string]string {
+	root, err := os.OpenRoot(project)
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = root.Close() }()
+	found := make(map[string]string)
+	d := New(Options{Approved: func(path string, content []byte) bool {
+		found[path] = ContentHash(content)
+		return true
+	}})
+	if _, usable := d.devcontainer(project); !usable {
+		return nil
+	}
+	return found
+}
+
 func readProjectFile(root *os.Root, name string) ([]byte, bool) {
 	f, err := root.Open(name)
 	if err != nil {

@@ -71,6 +71,8 @@ type Docker struct {
 var (
 	_ engine.Engine        = (*Docker)(nil)
 	_ engine.AgentPreparer = (*Docker)(nil)
+	_ engine.Drifter       = (*Docker)(nil)
+	_ engine.Idler         = (*Docker)(nil)
 )
 
 // New returns the engine. It starts nothing.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"cellmux/cell/state"
+	"cellmux/engine"
 )
 
 // undoLimit is how far back an action can be undone.
@@ -26,7 +27,30 @@ func (f *Fleet) stop(ctx context.Context, r Ref) error {
 	if err := f.endPanes(ctx, r); err != nil {
 		return err
 	}
+	if err := f.rest(ctx, r.Cell); err != nil {
+		f.complain(err) // the slot is stopped; a guest that idles harms nobody
+	}
 	return f.o.Store.SetStopped(ctx, r.Cell, r.Slot, true)
+}
+
+// rest takes a cell's guest down when its last pane has ended and nothing else
+// runs in it.
+func (f *Fleet) rest(ctx context.Context, cell string) error {
+	list := f.o.Server.Refresh(ctx)
+	if !list.Known || len(panesOf(list, Ref{Cell: cell, Slot: WholeCell})) > 0 {
+		return nil
+	}
+	c, err := f.cell(ctx, cell)
+	if err != nil {
+		return err
+	}
+	for _, e := range f.o.Engines {
+		if idler, can := e.(engine.Idler); can && string(e.Kind()) == c.Engine {
+			_, err := idler.DownIfIdle(ctx, f.engineCell(ctx, c))
+			return err
+		}
+	}
+	return nil
 }
 
 // Delete moves a slot, or with Slot WholeCell its cell, to the trash, and ends

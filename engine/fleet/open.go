@@ -114,7 +114,7 @@ func (f *Fleet) pick(ctx context.Context, c state.Cell, agent string) (name, pro
 		if agent != "" && agent != candidate {
 			continue
 		}
-		path, err := f.find(candidate)
+		path, err := f.findFor(c, candidate)
 		switch {
 		case err == nil:
 			return candidate, path, nil
@@ -140,6 +140,15 @@ func (f *Fleet) agentNames() []string {
 	return names
 }
 
+// findFor is find for a cell. What a guest has installed is known inside alone:
+// there every agent counts as found, by its own name.
+func (f *Fleet) findFor(c state.Cell, name string) (string, error) {
+	if _, known := f.o.Agents.Lookup(name); known && c.Engine != string(engine.Host) {
+		return "", nil
+	}
+	return f.find(name)
+}
+
 // find looks for an agent's program; its error says how to get it. A shell with
 // no program of its own is what the user's SHELL says.
 func (f *Fleet) find(name string) (string, error) {
@@ -161,11 +170,15 @@ func (f *Fleet) find(name string) (string, error) {
 
 // Agents are the choices of the agent menu, in the order in which they are
 // offered: the first that is found is what Open takes for "".
-func (f *Fleet) Agents(_ context.Context, _ string) ([]AgentChoice, error) {
+func (f *Fleet) Agents(ctx context.Context, cell string) ([]AgentChoice, error) {
 	var out []AgentChoice
+	c, err := f.cell(ctx, cell)
+	if err != nil {
+		c = state.Cell{Engine: string(engine.Host)} // the offered one, or none yet
+	}
 	for _, name := range f.agentNames() {
 		choice := AgentChoice{Name: name, Found: true}
-		if _, err := f.find(name); err != nil {
+		if _, err := f.findFor(c, name); err != nil {
 			choice.Found, choice.Reason = false, err.Error()
 		}
 		out = append(out, choice)
@@ -207,7 +220,7 @@ func (f *Fleet) restart(ctx context.Context, r Ref) error {
 	if err != nil {
 		return err
 	}
-	path, err := f.find(s.Agent)
+	path, err := f.findFor(c, s.Agent)
 	if err != nil {
 		return fmt.Errorf("restart %s: %w", r, err)
 	}
@@ -235,7 +248,14 @@ func (f *Fleet) endPanes(ctx context.Context, r Ref) error {
 			return fmt.Errorf("end what runs in %s: %w", r, err)
 		}
 	}
-	return nil
+	if r.Slot == WholeCell {
+		return nil // its guest goes down whole
+	}
+	c, err := f.cell(ctx, r.Cell)
+	if err != nil {
+		return err
+	}
+	return f.o.Opener.End(ctx, f.engineCell(ctx, c), r.Slot)
 }
 
 func panesOf(list tmux.List, r Ref) []tmux.Pane {

@@ -34,6 +34,8 @@ type Server interface {
 type Opener interface {
 	Open(ctx context.Context, r engine.OpenRequest) (engine.Opened, error)
 	Environment(ctx context.Context, r engine.OpenRequest) (engine.Environment, error)
+	// End ends what a slot's pane left running in its guest.
+	End(ctx context.Context, c engine.Cell, slot int) error
 }
 
 // Watcher keeps what the agents in live panes do (agent.Watcher).

@@ -180,6 +180,7 @@ func (s *server) Kill(_ context.Context, pane string) error {
 
 // opener opens panes on the server without an engine.
 type opener struct {
+	ended    []Ref // whose guest was asked to end them
 	server   *server
 	err      error
 	requests []engine.OpenRequest
@@ -192,6 +193,11 @@ func (o *opener) Open(ctx context.Context, r engine.OpenRequest) (engine.Opened,
 	}
 	pane, err := o.server.Open(ctx, engine.PaneSpec{Cell: r.Cell.Name, Slot: r.Slot, Agent: r.Agent})
 	return engine.Opened{Pane: pane, Notes: []string{"a note"}}, err
+}
+
+func (o *opener) End(_ context.Context, c engine.Cell, slot int) error {
+	o.ended = append(o.ended, Ref{Cell: c.Name, Slot: slot})
+	return nil
 }
 
 func (o *opener) Environment(context.Context, engine.OpenRequest) (engine.Environment, error) {

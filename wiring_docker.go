@@ -1,0 +1,26 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+
+	"cellmux/cell/proc"
+	"cellmux/engine/docker"
+)
+
+// docker is the engine of containers; nothing is started.
+func (w wiring) docker() *docker.Docker {
+	var egress []string
+	if self, err := os.Executable(); err == nil {
+		egress = docker.EgressProgram(self, runtime.GOOS, runtime.GOARCH)
+	}
+	approvals := w.approvals()
+	return docker.New(docker.Options{
+		Runner: proc.New(), Environ: w.environ, StateDir: filepath.Join(w.paths.State, "docker"),
+		HostUser: w.user, Home: w.home, UID: os.Getuid(), GID: os.Getgid(), Egress: egress,
+		Approved: func(path string, content []byte) bool {
+			return approvals.Approved(path, docker.ContentHash(content))
+		},
+	})
+}
