@@ -73,7 +73,7 @@ func (m *Model) act(name, key string) tea.Cmd {
 	case "copy":
 		m.overlay = m.copyMenu()
 	case "search":
-		m.overlay = newSearch()
+		m.overlay = newSearch("Search conversations", "")
 	case "logs":
 		return m.perform(readLog{})
 	case "events":
@@ -199,9 +199,13 @@ func (m *Model) actOnParts(name string) (command tea.Cmd, ok bool) {
 	case "zoom-out":
 		m.zoomed = false
 	case "older":
-		m.tabs.fold()
-	case "repeat":
-		return m.repeatUnconfirmed(), true
+		m.fold()
+	case "unfold":
+		m.openRecord()
+	case "find":
+		return m.findHere(), true
+	case "decide":
+		m.overlay = m.decisionMenu()
 	case "log-down", "log-up", "log-bottom", "log-open", "log-cancel", "log-again", "log-copy":
 		return m.actOnLog(name), true
 	case "send", "newline", "complete", "older-line", "newer-line", "history", "ask", "in-pane", "editor", "leave", "discard":

@@ -14,44 +14,24 @@ import (
 // foldAt is how many lines of a record's output are shown before it is opened.
 const foldAt = 4
 
-// conversationLines draws messages in rows of w cells. anchors tells of each
-// row which folded record it belongs to, 0 for none.
-func (m *Model) conversationLines(page []convo.Entry, w int) (lines []string, anchors []int64) {
-	add := func(seq int64, rows ...string) {
-		for _, r := range rows {
-			lines = append(lines, r)
-			anchors = append(anchors, seq)
-		}
+// messageLines draws one message in rows of w cells, and says whether it is a
+// record that can be folded.
+func (m *Model) messageLines(e *convo.Entry, w int) (lines []string, foldable bool) {
+	lines = []string{m.messageHead(e, w)}
+	if record, ok := shellctx.FromMessage(e.Message); ok {
+		rows, foldable := m.recordLines(e, record, w)
+		return append(lines, rows...), foldable
 	}
-	for i := range page {
-		e := &page[i]
-		if shellctx.IsCommitAck(e.Message) {
-			continue
-		}
-		if len(lines) > 0 {
-			add(0, "")
-		}
-		add(0, m.messageHead(e, w))
-		if record, ok := shellctx.FromMessage(e.Message); ok {
-			rows, folded := m.recordLines(e, record, w)
-			seq := int64(0)
-			if folded {
-				seq = e.Seq
-			}
-			add(seq, rows...)
-			continue
-		}
-		text := e.Message.Text()
-		if e.Message.Role == protocol.Assistant {
-			add(0, m.markdown(text, w)...)
-		} else {
-			add(0, m.proseLines(text, w)...)
-		}
-		if why := metaString(e, protocol.ErrorKey); why != "" {
-			add(0, m.painter.paint(tDead, m.painter.fit("  "+clean(why), w)))
-		}
+	text := e.Message.Text()
+	if e.Message.Role == protocol.Assistant {
+		lines = append(lines, m.markdown(text, w)...)
+	} else {
+		lines = append(lines, m.proseLines(text, w)...)
 	}
-	return lines, anchors
+	if why := metaString(e, protocol.ErrorKey); why != "" {
+		lines = append(lines, m.painter.paint(tDead, m.painter.fit("  "+clean(why), w)))
+	}
+	return lines, false
 }
 
 // messageHead is who, when, and what became of it.
@@ -69,8 +49,17 @@ func (m *Model) messageHead(e *convo.Entry, w int) string {
 	if _, ok := shellctx.FromMessage(e.Message); ok {
 		who = "shell"
 	}
+	if e.Seq != 0 && e.Seq == m.tabs.talk.marked {
+		who, t = "> "+who, tWaiting
+	}
 	head := p.paint(t, who) + p.paint(tDim, "  "+e.Stored.Local().Format("15:04"))
+	if e.Partial {
+		head += p.paint(tRunning, "  answering "+p.ellipsis)
+	}
 	state, st := string(e.Delivery), tDim
+	if e.Steering && e.Delivery != convo.Queued {
+		state = "steering, " + state
+	}
 	switch e.Delivery {
 	case convo.Saved, convo.Answered, "":
 		state = ""
@@ -111,14 +100,14 @@ func (m *Model) recordLines(e *convo.Entry, r shellctx.Record, w int) (lines []s
 	}
 	foldable = len(output) > foldAt
 	shown := output
-	if foldable && !m.tabs.opened[e.Seq] {
-		shown = output[:foldAt-1]
-	}
-	for _, row := range shown {
-		lines = append(lines, "  "+m.guestRow(row, w-2))
+	if foldable && !m.tabs.talk.opened[e.Seq] {
+		shown = output[len(output)-foldAt+1:] // what went wrong comes last
 	}
 	if hidden := len(output) - len(shown); hidden > 0 {
 		lines = append(lines, p.paint(tDim, p.fit(fmt.Sprintf("  %s %d more lines (%s)", p.ellipsis, hidden, m.keys.show("older")), w)))
+	}
+	for _, row := range shown {
+		lines = append(lines, "  "+m.guestRow(row, w-2))
 	}
 	end, t := fmt.Sprintf("  exit %d", r.ExitCode), tDim
 	if r.ExitCode != 0 {

@@ -1,6 +1,7 @@
 package tui_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -72,7 +73,7 @@ func TestCopyMenuUsesOSC52AndTheClipboard(t *testing.T) {
 func TestSearchAsksWhileTyping(t *testing.T) {
 	screen(t, func(ui *tuitest.UI) {
 		ui.Fleet.Say(fleet.Ref{Cell: "ios-build"}, convo.Entry{Message: protocol.NewText("1", protocol.User, "sign with the new team", time.Now())})
-		ui.Press("ctrl+f").Type("team").Called("Search team").Row("ios-build:0", "sign with the new team")
+		ui.Press("ctrl+f").Type("team").Called("Search team*").Row("ios-build:0", "sign with the new team")
 		ui.Press("enter").Selected("codex").Row("sign with the new team")
 		ui.Press("ctrl+f").Type("nope").Row("Nothing was found.")
 	})
@@ -130,8 +131,58 @@ func TestConversationShowsRolesTimesStatesAndFoldedRecords(t *testing.T) {
 		ui.Row("agent  11:02").Row("you  11:03  unconfirmed: the agent did not answer in time").Row("Now the tests, please.")
 		golden(t, ui, "conversation-120x36")
 		ui.Row("- session.ts").Row("│ func main() {}").NoRow("**two**")
-		ui.Press("tab", "o").Row("1 failing").NoRow("more lines").Press("o").Row("7 more lines")
-		ui.Press(":").Type("repeat").Press("enter").Row("Send it again?").Press("enter").NotCalled("Send").Press(":").Type("repeat").Press("enter", "y").Called("Send api-auth:0 Now the tests, \x1b[2Jplease.")
+		ui.Row("1 failing").Press("tab", "o").NoRow("more lines").Press("enter").Row("7 more lines")
+		ui.Press("O").Row("j k scroll").Row("1 failing").Press("esc").NoRow("j k scroll")
+	})
+}
+
+func TestOnlyTheUsersWordRepeatsAMessage(t *testing.T) {
+	screen(t, func(ui *tuitest.UI) {
+		conversation(ui.Fleet, time.Date(2000, 1, 1, 11, 0, 0, 0, time.UTC))
+		ui.Press("]", "+", "tab", "r").Row("the agent has it").Row("send it again, perhaps a second time").Row("give it up")
+		ui.Press("down", "enter").Called("Decide again 4").NotCalled("Send").Row("submitted").NoRow("unconfirmed")
+		ui.Press("r").Row("the fate of no message here is open")
+	})
+}
+
+func TestSearchJumpsToThePlace(t *testing.T) {
+	screen(t, func(ui *tuitest.UI) {
+		now := time.Date(2000, 1, 1, 11, 0, 0, 0, time.UTC)
+		conversation(ui.Fleet, now)
+		for i := range 300 {
+			ui.Fleet.Say(fleet.Ref{Cell: "api-auth"}, convo.Entry{Message: protocol.NewText(fmt.Sprint("n", i), protocol.Assistant, fmt.Sprint("answer ", i), now), Stored: now})
+		}
+		ui.Press("3").Press("ctrl+f").Type("configurable").Row("api-auth:0").Row("Make sessions configurable.").Press("enter")
+		ui.Called("Around 1").Row("> you  11:00").Row("Make sessions configurable.")
+		// A message elsewhere in it leaves the place alone; the end brings back the newest.
+		ui.Fleet.Say(fleet.Ref{Cell: "api-auth"}, convo.Entry{Message: protocol.NewText("late", protocol.Assistant, "late", now), Stored: now})
+		ui.Settle().Row("> you  11:00").Press("G").Row("answer 299").NoRow("> you")
+		ui.Press("/").Row("Search in this conversation").Type("answer 150").Press("enter").Row("answer 150")
+	})
+}
+
+func TestWhatIsInSightStaysWhileTheConversationGrows(t *testing.T) {
+	screen(t, func(ui *tuitest.UI) {
+		now := time.Date(2000, 1, 1, 11, 0, 0, 0, time.UTC)
+		ref := fleet.Ref{Cell: "api-auth"}
+		say := func(i int) {
+			ui.Fleet.Say(ref, convo.Entry{Message: protocol.NewText(fmt.Sprint("n", i), protocol.Assistant, fmt.Sprintf("answer %d.", i), now), Stored: now})
+		}
+		for i := range 250 {
+			say(i)
+		}
+		ui.Press("]", "+", "tab").Row("answer 249.")
+		for range 14 {
+			ui.Press("pgup")
+		}
+		rows := ui.Frame()
+		for i := 250; i < 300; i++ {
+			say(i)
+		}
+		if grown := ui.Settle().Frame(); grown != rows {
+			t.Errorf("the view moved from\n%s\nto\n%s", rows, grown)
+		}
+		ui.Press("G").Row("answer 299.")
 	})
 }
 

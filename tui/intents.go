@@ -2,6 +2,7 @@ package tui
 
 import (
 	"cellmux/engine/fleet"
+	"cellmux/shellctx/convo"
 	"cellmux/shellctx/run"
 )
 
@@ -66,7 +67,12 @@ type (
 		keys []string
 	}
 	copyText    struct{ what, text string }
-	searchText  struct{ query string }
+	searchText  struct{ query, session string }
+	showMessage struct{ entry convo.Entry }
+	sayWord     struct {
+		entry convo.Entry
+		word  fleet.Word
+	}
 	selectRef   struct{ ref fleet.Ref }
 	readEvents  struct{}
 	readLog     struct{}

@@ -86,8 +86,10 @@ func bindings() []binding {
 		{name: "preview-half-up", keys: []string{"ctrl+u"}, place: inPreview, help: "scroll half a page up", hidden: true},
 		{name: "preview-top", keys: []string{"g g", "home"}, place: inPreview, help: "scroll to the top", hidden: true},
 		{name: "preview-bottom", keys: []string{"G", "end"}, place: inPreview, help: "scroll to the end", hidden: true},
-		{name: "older", keys: []string{"o"}, place: inPreview, help: "unfold or fold the record in sight"},
-		{name: "repeat", place: inPreview, help: "send the newest unconfirmed message again"},
+		{name: "older", keys: []string{"enter", "o"}, place: inPreview, help: "unfold or fold the record in sight"},
+		{name: "unfold", keys: []string{"O"}, place: inPreview, help: "read the record in sight whole, in a pager"},
+		{name: "find", keys: []string{"/"}, place: inPreview, help: "search in this conversation"},
+		{name: "decide", keys: []string{"r"}, place: inPreview, help: "say what becomes of an unconfirmed, queued or failed message"},
 
 		{name: "log-down", keys: []string{"j", "down"}, place: inLog, help: "next command", hidden: true},
 		{name: "log-up", keys: []string{"k", "up"}, place: inLog, help: "previous command", hidden: true},

@@ -175,34 +175,3 @@ func plainText(rows []string) string {
 	}
 	return strings.TrimRight(strings.Join(lines, "\n"), "\n") + "\n"
 }
-
-// newSearch searches all conversations as the user types.
-func newSearch() *picker {
-	return &picker{title: "Search conversations", empty: "Type to search what was said and run, everywhere.",
-		typed: func(text string) []intent {
-			if strings.TrimSpace(text) == "" {
-				return nil
-			}
-			return []intent{searchText{text}}
-		}}
-}
-
-func (m *Model) found(f found) {
-	p, ok := m.overlay.(*picker)
-	if !ok || p.typed == nil || p.field.text != f.query {
-		return
-	}
-	p.items, p.at, p.empty = nil, 0, "Nothing was found."
-	if f.err != nil {
-		p.empty = sentence(f.err)
-		return
-	}
-	for _, h := range f.hits {
-		ref := fleet.Ref{Cell: h.Entry.Cell, Slot: h.Entry.Slot}
-		p.items = append(p.items, item{
-			label:   ref.String() + "  " + h.Entry.Stored.Local().Format("2 Jan 15:04"),
-			detail:  clean(strings.NewReplacer("\x02", "", "\x03", "").Replace(h.Snippet)),
-			intents: []intent{selectRef{ref}, runBinding{"show-conversation"}},
-		})
-	}
-}

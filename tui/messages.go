@@ -101,6 +101,7 @@ type (
 		tab        tab
 		page       []convo.Entry
 		older      bool
+		around     int64 // the message that was jumped to
 		diff       string
 		facts      []fleet.Fact
 		err        error

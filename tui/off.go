@@ -102,13 +102,17 @@ func (m *Model) off(name string) string {
 		if _, err := m.device.Suspend(); err != nil {
 			return sentence(err)
 		}
-	case "older":
+	case "older", "unfold":
 		if m.tabs.current != conversationTab {
 			return "only the Conversation tab has records"
 		}
-	case "repeat":
-		if m.tabs.unconfirmed() == nil {
-			return "no message here is unconfirmed"
+	case "find":
+		if m.tabs.current != conversationTab {
+			return "only the Conversation tab is searched"
+		}
+	case "decide":
+		if m.tabs.current != conversationTab || len(m.tabs.open()) == 0 {
+			return "the fate of no message here is open"
 		}
 	}
 	return ""

@@ -10,7 +10,6 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"cellmux/engine/fleet"
-	"cellmux/shellctx/convo"
 )
 
 // How long an answer may take before the screen says that none came. Opening a
@@ -142,7 +141,7 @@ func (m *Model) performAsking(i intent) tea.Cmd {
 		})
 	case searchText:
 		return m.call(quickly, func(ctx context.Context) tea.Msg {
-			hits, err := m.ports.Conversation.Search(ctx, convo.Query{Text: i.query, Limit: 50})
+			hits, err := m.search(ctx, i)
 			return found{i.query, hits, err}
 		})
 	case completeLine:
@@ -152,6 +151,10 @@ func (m *Model) performAsking(i intent) tea.Cmd {
 		})
 	case sendText:
 		return m.send(i)
+	case showMessage:
+		return m.showMessage(i.entry)
+	case sayWord:
+		return m.decide(i)
 	case runLine:
 		return m.call(slowly, func(context.Context) tea.Msg {
 			handle, err := m.ports.Shell.Start(m.ctx, i.ref, i.line, i.mode, i.onHost)

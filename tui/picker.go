@@ -5,6 +5,8 @@ import (
 
 	tea "github.com/charmbracelet/bubbletea"
 	"github.com/sahilm/fuzzy"
+
+	"cellmux/shellctx/convo"
 )
 
 // picker is a menu: type to narrow, Enter to choose.
@@ -124,8 +126,25 @@ func (p *picker) line(m *Model, it item, w, label int, chosen bool) string {
 	}
 	if it.hint == "" {
 		room += 10
-		return g.join(chosen, segment{labelToken, g.fit(it.label, label)}, segment{tText, "  "}, segment{t, g.fit(detail, room)})
 	}
-	return g.join(chosen, segment{labelToken, g.fit(it.label, label)}, segment{tText, "  "}, segment{t, g.fit(detail, room)},
-		segment{tKey, g.fitRight(it.hint, 10)})
+	segments := append([]segment{{labelToken, g.fit(it.label, label)}, {tText, "  "}}, marked(t, g.fit(detail, room))...)
+	if it.hint != "" {
+		segments = append(segments, segment{tKey, g.fitRight(it.hint, 10)})
+	}
+	return g.join(chosen, segments...)
+}
+
+// marked divides a text at the marks of a search hit.
+func marked(t token, text string) []segment {
+	var segments []segment
+	for text != "" {
+		before, rest, found := strings.Cut(text, string(convo.MatchStart))
+		segments = append(segments, segment{t, before})
+		if !found {
+			break
+		}
+		match, after, _ := strings.Cut(rest, string(convo.MatchEnd))
+		segments, text = append(segments, segment{tKey, match}), after
+	}
+	return segments
 }

@@ -84,6 +84,10 @@ type Conversation interface {
 	Send(ctx context.Context, r fleet.Ref, text string) (convo.Entry, error)
 	Page(ctx context.Context, r fleet.Ref, before int64, n int) ([]convo.Entry, error)
 	Search(ctx context.Context, q convo.Query) ([]convo.Hit, error)
+	// Around returns up to n messages before a found one and n from it on.
+	Around(ctx context.Context, e convo.Entry, n int) ([]convo.Entry, error)
+	// Decide says the user's word about a message whose fate is open.
+	Decide(ctx context.Context, seq int64, word fleet.Word) (convo.Entry, error)
 	// Changed tells that a conversation grew or a state changed; it holds one.
 	Changed(ctx context.Context) <-chan string
 }

@@ -2,13 +2,11 @@ package tui
 
 import (
 	"context"
-	"slices"
 	"strings"
 
 	tea "github.com/charmbracelet/bubbletea"
 
 	"cellmux/engine/fleet"
-	"cellmux/shellctx/convo"
 )
 
 // A tab is a way to look at the selected row.
@@ -31,24 +29,19 @@ type tabs struct {
 	generation generation
 	loading    bool
 	err        error
-	page       []convo.Entry // oldest first
-	whole      bool          // page begins with the first message
-	opened     map[int64]bool
+	talk       talk // the Conversation tab
 	diff       string
 	facts      []fleet.Fact
-	up         int // lines scrolled up from the end (Conversation) or -down from the top
+	up         int // lines scrolled up from the end
 
 	lines    []string // drawn for linesFor
 	linesFor int
-	anchors  []int64 // of each line: the message that it is of
 }
-
-const pageSize = 100
 
 func (m *Model) switchTab(step int) tea.Cmd {
 	t := &m.tabs
 	t.current = (t.current + tab(step) + tabCount) % tabCount
-	t.up = 0
+	t.up, t.talk.apart = 0, false
 	if m.focus == inTypeIn {
 		m.focus = inList
 	}
@@ -66,17 +59,17 @@ func (m *Model) loadTab() tea.Cmd {
 	row, ok := m.list.current()
 	cell, slot := m.list.target()
 	if !ok || cell == nil || cell.Offered {
-		t.page, t.diff, t.facts, t.lines, t.loading, t.err = nil, "", nil, nil, false, nil
+		t.talk.page, t.diff, t.facts, t.lines, t.loading, t.err = nil, "", nil, nil, false, nil
 		return nil
 	}
 	t.loading = true
 	switch current {
 	case conversationTab:
 		if slot == nil {
-			t.page, t.lines, t.loading = nil, nil, false
+			t.talk.page, t.lines, t.loading = nil, nil, false
 			return nil
 		}
-		return m.loadPage(slot.Ref, 0, g)
+		return m.loadTalk(slot.Ref, g)
 	case diffTab:
 		return m.call(quickly, func(ctx context.Context) tea.Msg {
 			diff, err := m.ports.Details.Diff(ctx, cell.Name)
@@ -90,65 +83,31 @@ func (m *Model) loadTab() tea.Cmd {
 	})
 }
 
-func (m *Model) loadPage(ref fleet.Ref, before int64, g generation) tea.Cmd {
-	return m.call(quickly, func(ctx context.Context) tea.Msg {
-		page, err := m.ports.Conversation.Page(ctx, ref, before, pageSize)
-		return tabLoaded{generation: g, tab: conversationTab, page: page, older: before > 0, err: err}
-	})
-}
-
 // forget empties the tabs: the selection has moved.
 func (t *tabs) forget() {
 	t.generation++
 	t.loading = t.current != previewTab
-	t.page, t.diff, t.facts, t.lines, t.err, t.up = nil, "", nil, nil, nil, 0
+	t.talk.page, t.talk.apart, t.talk.marked = nil, false, 0
+	t.diff, t.facts, t.lines, t.err, t.up = "", nil, nil, nil, 0
 }
 
 func (t *tabs) loaded(m *Model, l tabLoaded) {
 	if l.generation != t.generation || l.tab != t.current {
 		return
 	}
+	before := len(t.lines)
 	t.loading, t.err, t.lines = false, l.err, nil
 	if l.err != nil {
 		return
 	}
 	switch l.tab {
 	case conversationTab:
-		page := slices.Clone(l.page)
-		slices.SortFunc(page, func(a, b convo.Entry) int { return int(a.Seq - b.Seq) })
-		if l.older {
-			t.whole = len(page) < pageSize
-			t.page = append(page, t.page...)
-			return
-		}
-		t.page, t.whole = page, len(page) < pageSize
+		t.talk.loaded(l, before)
 	case diffTab:
 		t.diff = l.diff
 	case infoTab:
 		t.facts = l.facts
 	}
-}
-
-// moreOfTab asks for older messages when the view has reached the oldest one.
-func (m *Model) moreOfTab() tea.Cmd {
-	t := &m.tabs
-	if t.current != conversationTab || t.whole || t.loading || len(t.page) == 0 || t.up < len(t.lines)-m.layout().preview.h {
-		return nil
-	}
-	_, slot := m.list.target()
-	if slot == nil {
-		return nil
-	}
-	t.loading = true
-	return m.loadPage(slot.Ref, t.page[0].Seq, t.generation)
-}
-
-// conversationGrew reloads what shows a conversation.
-func (m *Model) conversationGrew(string) tea.Cmd {
-	if m.tabs.current == conversationTab {
-		return m.loadTab()
-	}
-	return nil
 }
 
 // scroll moves the view by n lines, down when positive.
@@ -162,7 +121,7 @@ func (m *Model) tabLines(w, h int) []string {
 	switch {
 	case t.err != nil:
 		return []string{"This could not be read:", "  " + clean(sentence(t.err))}
-	case t.current == conversationTab && len(t.page) == 0:
+	case t.current == conversationTab && len(t.talk.page) == 0:
 		if t.loading {
 			return []string{"Reading the conversation …"}
 		}
@@ -182,7 +141,8 @@ func (m *Model) tabLines(w, h int) []string {
 		t.linesFor = w
 		switch t.current {
 		case conversationTab:
-			t.lines, t.anchors = m.conversationLines(t.page, w)
+			t.lines = m.talkLines(w)
+			t.up = t.talk.place(t.up, len(t.lines), h)
 		case diffTab:
 			t.lines = m.diffLines(t.diff, w)
 		case infoTab:
@@ -238,47 +198,4 @@ func (m *Model) factLines(facts []fleet.Fact, w int) []string {
 		}
 	}
 	return lines
-}
-
-// fold opens or closes the newest folded record in sight.
-func (t *tabs) fold() {
-	if t.opened == nil {
-		t.opened = map[int64]bool{}
-	}
-	end := min(len(t.anchors), max(0, len(t.lines)-t.up))
-	for i := end - 1; i >= 0; i-- {
-		if seq := t.anchors[i]; seq > 0 {
-			t.opened[seq] = !t.opened[seq]
-			t.lines = nil
-			return
-		}
-	}
-}
-
-// unconfirmed is the newest message of the page of which nobody knows whether
-// the agent took it.
-func (t *tabs) unconfirmed() *convo.Entry {
-	for i := len(t.page) - 1; i >= 0; i-- {
-		if t.page[i].Delivery == convo.Unconfirmed {
-			return &t.page[i]
-		}
-	}
-	return nil
-}
-
-// repeatUnconfirmed asks before it sends a message a second time.
-func (m *Model) repeatUnconfirmed() tea.Cmd {
-	e := m.tabs.unconfirmed()
-	ref := fleet.Ref{Cell: e.Cell, Slot: e.Slot}
-	text := e.Message.Text()
-	m.overlay = &confirm{
-		title: "Send it again?", verb: "Send again", yes: sendText{[]fleet.Ref{ref}, text},
-		lines: []string{"The agent may have taken it already: look at the preview first.", "", "  " + clean(firstLine(text))},
-	}
-	return nil
-}
-
-func firstLine(s string) string {
-	line, _, _ := strings.Cut(s, "\n")
-	return line
 }

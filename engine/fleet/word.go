@@ -17,10 +17,10 @@ const (
 	Drop    Word = "drop"    // it is not to be sent
 )
 
-// Say says a word about a message, named by its place in the order
+// Decide says a word about a message, named by its place in the order
 // (convo.Entry.Seq), and returns what became of it. One that is sent again is
 // delivered as Send delivers.
-func (c *Conversation) Say(ctx context.Context, seq int64, word Word) (convo.Entry, error) {
+func (c *Conversation) Decide(ctx context.Context, seq int64, word Word) (convo.Entry, error) {
 	var err error
 	switch word {
 	case Again:

@@ -105,7 +105,8 @@ type HeadlessTransport interface {
 
 // Query is a search over all conversations. Zero fields do not narrow.
 type Query struct {
-	Text    string
+	Text    string // words; Search says how they are read
+	Session string
 	Cell    string
 	Agent   string
 	ExitNot *int // records whose exit code differs

@@ -48,7 +48,7 @@ func (s *store) behind(ctx context.Context) (bool, error) {
 func (s *store) indexStep(ctx context.Context) error {
 	return s.transact(ctx, "the index", func(tx *sql.Tx) error {
 		rows, err := tx.QueryContext(ctx, `
-			SELECT m.id, m.body, c.cell, c.agent FROM convo_messages m JOIN convo_conversations c ON c.id = m.conversation
+			SELECT m.id, m.body, c.session, c.cell, c.agent FROM convo_messages m JOIN convo_conversations c ON c.id = m.conversation
 			WHERE m.id > (SELECT message FROM convo_indexed) ORDER BY m.id LIMIT ?`, indexStepRows)
 		if err != nil {
 			return err
@@ -62,8 +62,8 @@ func (s *store) indexStep(ctx context.Context) error {
 		var last int64
 		for size := 0; size < indexStepBytes && rows.Next(); {
 			var body []byte
-			var cell, agent string
-			if err := rows.Scan(&last, &body, &cell, &agent); err != nil {
+			var t Target
+			if err := rows.Scan(&last, &body, &t.Session, &t.Cell, &t.Agent); err != nil {
 				return err
 			}
 			size += len(body)
@@ -71,7 +71,7 @@ func (s *store) indexStep(ctx context.Context) error {
 			if err := json.Unmarshal(body, &m); err != nil {
 				return fmt.Errorf("message %d: %w", last, err)
 			}
-			if _, err := insert.ExecContext(ctx, last, words(searchable(m)), facets(m, cell, agent)); err != nil {
+			if _, err := insert.ExecContext(ctx, last, words(searchable(m)), facets(m, t)); err != nil {
 				return err
 			}
 		}
@@ -103,8 +103,8 @@ func searchable(m protocol.ChatMessage) string {
 // facets are the words by which filters are matched within the index itself, so
 // that a filter on a common word does not read a million rows. Values are hex:
 // the tokenizer would split a name at its dashes.
-func facets(m protocol.ChatMessage, cell, agent string) string {
-	words := []string{facet("c", cell), facet("a", agent)}
+func facets(m protocol.ChatMessage, t Target) string {
+	words := []string{facet("s", t.Session), facet("c", t.Cell), facet("a", t.Agent)}
 	if record, ok := shellctx.FromMessage(m); ok {
 		words = append(words, recordFacet, exitFacet(record.ExitCode))
 	}

@@ -86,6 +86,9 @@ func matchExpression(terms []term, q Query) string {
 		parts = append(parts, part)
 	}
 	require := func(facet string) { parts = append(parts, `facets : "`+facet+`"`) }
+	if q.Session != "" {
+		require(facet("s", q.Session))
+	}
 	if q.Cell != "" {
 		require(facet("c", q.Cell))
 	}

@@ -68,6 +68,7 @@ func TestSearchFindsAndFilters(t *testing.T) {
 		"punctuation alone":          {Query{Text: "-- ?!"}, nil},
 		"the query language":         {Query{Text: `store AND NOT " OR facets:x ) NEAR(`}, nil},
 		"a command":                  {Query{Text: "npm"}, []string{"npm run build"}},
+		"session":                    {Query{Text: "store", Session: "w"}, []string{"kill -9 1"}},
 		"cell":                       {Query{Text: "store", Cell: "web-2"}, []string{"kill -9 1"}},
 		"agent":                      {Query{Text: "store", Agent: "claude"}, []string{"go test ./store", "The session store fails: see auth.go"}},
 		"not that exit":              {Query{Text: "store", ExitNot: &zero}, []string{"kill -9 1", "go test ./store"}},

@@ -85,8 +85,8 @@ type Conversation interface {
 	Search(ctx context.Context, q convo.Query) ([]convo.Hit, error)
 	// Deliver tries to hand a slot's queued messages to its agent, once.
 	Deliver(ctx context.Context, r fleet.Ref) error
-	// Say says the user's word about a message whose fate is open.
-	Say(ctx context.Context, seq int64, word fleet.Word) (convo.Entry, error)
+	// Decide says the user's word about a message whose fate is open.
+	Decide(ctx context.Context, seq int64, word fleet.Word) (convo.Entry, error)
 	Export(ctx context.Context, w io.Writer, refs ...fleet.Ref) error
 	Import(ctx context.Context, r io.Reader) (convo.Imported, error)
 }

@@ -100,7 +100,7 @@ func (w *world) Prompts(context.Context, fleet.Ref) (fleet.Prompts, error) {
 func (w *world) Probe(context.Context) []fleet.Engine {
 	return []fleet.Engine{{Kind: "host", Usable: true, Probed: true}}
 }
-func (w *world) Say(_ context.Context, seq int64, word fleet.Word) (convo.Entry, error) {
+func (w *world) Decide(_ context.Context, seq int64, word fleet.Word) (convo.Entry, error) {
 	return w.entry, w.note("say %s %d", word, seq)
 }
 func (w *world) Export(_ context.Context, out io.Writer, refs ...fleet.Ref) error {

@@ -47,7 +47,7 @@ NUMBER is the seq of cellmux log --json and cellmux send --json.`,
 			if err != nil {
 				return err
 			}
-			entry, err := app.Conversation.Say(cmd.Context(), seq, word)
+			entry, err := app.Conversation.Decide(cmd.Context(), seq, word)
 			if err != nil {
 				return err
 			}

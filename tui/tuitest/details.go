@@ -52,9 +52,21 @@ func (f *Fleet) say(r fleet.Ref, e convo.Entry) convo.Entry {
 		case <-c:
 		default:
 		}
-		c <- "sid-" + r.String()
+		c <- f.session(r)
 	}
 	return e
+}
+
+// session is a slot's session ID as the snapshot has it.
+func (f *Fleet) session(r fleet.Ref) string {
+	for _, c := range f.snapshot.Cells {
+		for _, s := range c.Slots {
+			if s.Ref == r {
+				return s.SessionID
+			}
+		}
+	}
+	return ""
 }
 
 // Selected implements tui.Details.
@@ -119,12 +131,38 @@ func (f *Fleet) Search(ctx context.Context, q convo.Query) ([]convo.Hit, error) 
 	var hits []convo.Hit
 	for _, entries := range f.entries {
 		for _, e := range entries {
-			if strings.Contains(e.Message.Text(), q.Text) {
+			if strings.Contains(e.Message.Text(), strings.TrimSuffix(q.Text, "*")) {
 				hits = append(hits, convo.Hit{Entry: e, Snippet: e.Message.Text()})
 			}
 		}
 	}
 	return hits, err
+}
+
+// Around implements tui.Conversation.
+func (f *Fleet) Around(ctx context.Context, e convo.Entry, n int) ([]convo.Entry, error) {
+	err := f.called(ctx, "Around", e.Seq)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	all := f.entries[fleet.Ref{Cell: e.Cell, Slot: e.Slot}]
+	at := int(e.Seq - 1)
+	return slices.Clone(all[max(0, at-n):min(len(all), at+n)]), err
+}
+
+// Decide implements tui.Conversation.
+func (f *Fleet) Decide(ctx context.Context, seq int64, word fleet.Word) (convo.Entry, error) {
+	err := f.called(ctx, "Decide", string(word), seq)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for ref, entries := range f.entries {
+		for i := range entries {
+			if entries[i].Seq == seq && entries[i].Delivery == convo.Unconfirmed {
+				f.entries[ref][i].Delivery, f.entries[ref][i].Reason = f.delivery, f.reason
+				return entries[i], err
+			}
+		}
+	}
+	return convo.Entry{}, err
 }
 
 // Changed implements tui.Conversation.
