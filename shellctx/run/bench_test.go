@@ -25,7 +25,7 @@ func BenchmarkProgram(b *testing.B) { benchmarkLine(b, "/bin/true") }
 // BenchmarkRecorder is what one piece of output costs, without its program.
 func BenchmarkRecorder(b *testing.B) {
 	dir := b.TempDir()
-	r := newRecorder(-1, newMasker(nil), func() (*spill, error) { return newSpill(dir, "x", 64<<20) }, func() {})
+	r := newRecorder(-1, func() (*spill, error) { return newSpill(dir, "x", 64<<20) }, func() {})
 	piece := bytes.Repeat([]byte("y\n"), 128<<10)
 	b.SetBytes(int64(len(piece)))
 	for b.Loop() {

@@ -61,7 +61,10 @@ func excerpt(o output) (string, bool) {
 
 	// A window that grows until its text fills the room: colours and progress
 	// lines may clean away to nothing.
-	first := max(taken, keptTail)
+	first := taken
+	if keptTail > keptHead { // something in between was not kept
+		first = max(taken, keptTail)
+	}
 	for window := int64(256 << 10); ; window *= 8 {
 		begin := max(first, o.size()-window)
 		text, at := lastLines(o, begin, begin == taken)

@@ -37,16 +37,20 @@ var _ Handle = (*execution)(nil)
 func (s *Service) newExecution(e Execution, seq int64, r Request, k key) *execution {
 	x := &execution{seq: seq, request: r, key: k, e: e, exited: make(chan struct{}), done: make(chan struct{})}
 	x.ctx, x.cancel = context.WithCancelCause(s.ctx)
-	var secrets []string
-	if s.opts.Secrets != nil {
-		secrets = s.opts.Secrets(r.Cell, r.Slot)
-	}
 	var open func() (*spill, error)
 	if s.opts.SpillDir != "" {
 		open = func() (*spill, error) { return newSpill(s.opts.SpillDir, e.ID, s.opts.Limits.Disk) }
 	}
-	x.rec = newRecorder(s.opts.Limits.Produced, newMasker(secrets), open, func() { x.cancel(errTooMuch) })
+	x.rec = newRecorder(s.opts.Limits.Produced, open, func() { x.cancel(errTooMuch) })
 	return x
+}
+
+// hide asks for the secrets of an execution. It comes after its environment was
+// asked for, which may be what resolves them, and before anything is printed.
+func (s *Service) hide(x *execution) {
+	if s.opts.Secrets != nil {
+		x.rec.hide(s.opts.Secrets(x.request.Cell, x.request.Slot))
+	}
 }
 
 // Execution implements Handle.

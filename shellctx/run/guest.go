@@ -67,6 +67,7 @@ func (s *Service) runGuest(x *execution) ending {
 			return failed(fmt.Errorf("environment: %w", err))
 		}
 	}
+	s.hide(x)
 	env = append(env[:len(env):len(env)], shell.Unattended()...)
 	env = append(env, shell.EnvMarkers()...)
 

@@ -48,6 +48,7 @@ func (s *Service) runHost(x *execution) ending {
 	if err != nil {
 		return ending{code: shell.NotStarted, problem: "environment: " + err.Error()}
 	}
+	s.hide(x)
 	if sh.GetWorkingDir() != dir {
 		// The directory was gone, or is that of an earlier cellmux.
 		if err := sh.SetWorkingDir(dir); err != nil {

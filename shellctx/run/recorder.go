@@ -36,11 +36,18 @@ type recorder struct {
 	screen display
 }
 
-func newRecorder(limit int64, mask *masker, open func() (*spill, error), onOver func()) *recorder {
-	r := &recorder{limit: limit, mask: mask, open: open, onOver: onOver}
+func newRecorder(limit int64, open func() (*spill, error), onOver func()) *recorder {
+	r := &recorder{limit: limit, mask: &masker{}, open: open, onOver: onOver}
 	r.screen.chunks = make(chan Chunk, chunkBacklog)
 	r.screen.cleaner.colour = true
 	return r
+}
+
+// hide masks values in what is written from here on.
+func (r *recorder) hide(secrets []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.mask = newMasker(secrets)
 }
 
 // Write implements io.Writer and never fails. The speed of `!` hangs on it: one
