@@ -22,7 +22,8 @@ type subject struct {
 	opts Options
 
 	mu   sync.Mutex
-	seen []Execution // handed over
+	seen []Execution   // handed over
+	up   chan struct{} // closed when the crash test's cellmux is where it should be
 }
 
 func newSubject(t testing.TB, change ...func(*Options)) *subject {

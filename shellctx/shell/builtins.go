@@ -19,6 +19,7 @@ import (
 // it runs, builtins and functions too, and may put another in its place.
 func (x *execution) call(ctx context.Context, args []string) ([]string, error) {
 	hc := interp.HandlerCtx(ctx)
+	x.noteFIFOs(args)
 	if x.background {
 		if sig := x.jobKilled(hc.Env.Get(varIn).String()); sig != 0 {
 			return []string{"exit", strconv.Itoa(codeSignal + sig)}, nil

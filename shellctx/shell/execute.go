@@ -101,6 +101,7 @@ func execute(ctx context.Context, c command) (*state, error) {
 	deadline := time.Now().Add(settle)
 	x.settle(deadline)
 	if x.quiet() {
+		x.releaseFIFOs()
 		streams.close()
 	}
 	if x.ctx.Err() != nil {
@@ -141,8 +142,9 @@ type execution struct {
 	changed  chan struct{}   // closed and replaced when leaders or jobs shrink
 	sessions []int           // PIDs of the programs started so far, the first and the latest
 	nextJob  int
-	starting int  // programs between the decision to start them and the table
-	ending   bool // the tree is being ended: nothing is started any more
+	fifos    []string // pipes of process substitutions
+	starting int      // programs between the decision to start them and the table
+	ending   bool     // the tree is being ended: nothing is started any more
 }
 
 // maxSessions bounds what is remembered of a command that starts programs

@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"strings"
 	"syscall"
+	"time"
 
 	"mvdan.cc/sh/v3/interp"
 )
@@ -64,5 +65,44 @@ func openFile(ctx context.Context, dir, path string, flag int, perm os.FileMode)
 			_ = o.file.Close()
 		}
 		return nil, ctx.Err()
+	}
+}
+
+// fifoPrefix begins the names of the pipes that the interpreter makes for
+// process substitution.
+const fifoPrefix = "sh-interp-"
+
+// noteFIFOs remembers the pipes that a command was given.
+func (x *execution) noteFIFOs(args []string) {
+	for _, arg := range args {
+		if strings.Contains(arg, fifoPrefix) && strings.HasPrefix(filepath.Base(arg), fifoPrefix) {
+			x.mu.Lock()
+			x.fifos = append(x.fifos, arg)
+			x.mu.Unlock()
+		}
+	}
+}
+
+// fifoGrace bounds the wait for a substitution that nobody read.
+const fifoGrace = 200 * time.Millisecond
+
+// releaseFIFOs ends process substitutions whose pipe the command never opened:
+// their goroutine waits for its other end, which bash would close with the
+// command. The interpreter removes each pipe when its substitution has ended.
+func (x *execution) releaseFIFOs() {
+	x.mu.Lock()
+	fifos := x.fifos
+	x.fifos = nil
+	x.mu.Unlock()
+	limit := time.Now().Add(fifoGrace)
+	for _, path := range fifos {
+		for time.Now().Before(limit) {
+			info, err := os.Lstat(path)
+			if err != nil || info.Mode()&os.ModeNamedPipe == 0 {
+				break
+			}
+			releaseFIFO(path)
+			time.Sleep(time.Millisecond)
+		}
 	}
 }
