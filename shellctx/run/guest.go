@@ -2,13 +2,13 @@ package run
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"cellmux/cell/proc"
@@ -71,9 +71,14 @@ func (s *Service) runGuest(x *execution) ending {
 	env = append(env[:len(env):len(env)], shell.Unattended()...)
 	env = append(env, shell.EnvMarkers()...)
 
-	inside, outside := cwdFile(eng.Guest(c).Home, c.WorkspaceHome, x.e.ID)
-	if outside != "" {
-		defer func() { _ = os.Remove(outside) }()
+	inside := ""
+	home := openHome(c.WorkspaceHome)
+	if home != nil {
+		defer func() { _ = home.Close() }()
+		defer func() { _ = home.Remove(cwdFile(x.e.ID)) }()
+		if guestHome := eng.Guest(c).Home; guestHome != "" {
+			inside = path.Join(guestHome, cwdFile(x.e.ID))
+		}
 	}
 	launch, err := eng.Launch(engine.Spec{
 		Cell:      c,
@@ -89,7 +94,7 @@ func (s *Service) runGuest(x *execution) ending {
 	client, drop := context.WithCancel(context.WithoutCancel(x.ctx))
 	defer drop()
 	p, err := s.opts.Runner.Start(client, proc.Cmd{
-		Argv: launch.Argv, Dir: launch.Dir, Env: launch.Env, Timeout: -1, Marker: x.e.ID,
+		Argv: launch.Argv, Dir: launch.Dir, Env: launch.Env, Timeout: -1, Grace: clientGrace, Marker: x.e.ID,
 	})
 	if err != nil {
 		return failed(err)
@@ -107,7 +112,8 @@ func (s *Service) runGuest(x *execution) ending {
 		select {
 		case <-over:
 		case <-x.ctx.Done():
-			s.endGuest(eng, c, x.e.ID, over)
+			s.endGuest(eng, c, x.e.ID)
+			await(over, guestGrace)
 			p.End()
 		}
 	}()
@@ -122,63 +128,71 @@ func (s *Service) runGuest(x *execution) ending {
 	} else if err != nil {
 		end.problem = err.Error()
 	}
-	end.directory = readCwd(outside)
-	if end.directory != "" {
-		if s.opts.Engines != nil && end.directory != x.e.Record.CWD {
-			s.mu.Lock()
-			s.guests[x.key] = end.directory
-			s.mu.Unlock()
-		}
+	if end.directory = readCwd(home, cwdFile(x.e.ID)); end.directory != "" && end.directory != x.e.Record.CWD {
+		s.mu.Lock()
+		s.guests[x.key] = end.directory
+		s.mu.Unlock()
 	}
 	return end
 }
 
-// endTimeout is what the engine gets to end a session in its guest, before the
-// program on the host is ended.
-const endTimeout = 2 * time.Second
+// Times that bound a cancel in a guest. guestGrace and clientGrace together keep
+// the promise of 2.5 seconds.
+const (
+	guestGrace  = 1500 * time.Millisecond // for the guest's session to end
+	clientGrace = 500 * time.Millisecond  // for the engine's program on the host, after that
+	endTimeout  = 10 * time.Second        // for the engine's answer, whether or not it is still waited for
+)
 
-// endGuest ends the session in the guest: the end of the engine's program on
-// the host would leave it running.
-func (s *Service) endGuest(eng engine.Engine, c engine.Cell, id string, over <-chan struct{}) {
-	ctx, cancel := context.WithTimeout(context.Background(), endTimeout)
-	defer cancel()
-	if err := eng.End(ctx, c, id); err != nil {
-		s.opts.Log.Warn("end execution in guest", "id", id, "error", err)
-		return
-	}
-	await(over, time.Second)
+// endGuest asks the engine to end the session in the guest: the end of the
+// engine's program on the host would leave it running. It does not wait.
+func (s *Service) endGuest(eng engine.Engine, c engine.Cell, id string) {
+	s.wg.Go(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), endTimeout)
+		defer cancel()
+		if err := eng.End(ctx, c, id); err != nil {
+			s.opts.Log.Warn("end execution in guest", "id", id, "error", err)
+		}
+	})
 }
 
-// cwdFile names the file in which the guest leaves its directory, as the guest
-// and as the host see it. Without a shared home there is none.
-func cwdFile(guestHome, hostHome, id string) (inside, outside string) {
-	if guestHome == "" || hostHome == "" {
-		return "", ""
+// openHome opens the guest's home as the host sees it, and makes the directory
+// for what executions leave there; nil when there is none. The guest can write
+// in it: os.Root keeps its links from leading out.
+func openHome(dir string) *os.Root {
+	if dir == "" {
+		return nil
 	}
-	dir := filepath.Join(hostHome, filepath.FromSlash(cwdDir))
-	if os.MkdirAll(dir, 0o700) != nil {
-		return "", ""
+	home, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil
 	}
-	return path.Join(guestHome, cwdDir, id), filepath.Join(dir, id)
+	if home.MkdirAll(cwdDir, 0o700) != nil {
+		_ = home.Close()
+		return nil
+	}
+	return home
 }
+
+func cwdFile(id string) string { return path.Join(cwdDir, id) }
 
 // readCwd reads what the guest left: hostile input, of which only an absolute
 // path in an ordinary file is taken.
-func readCwd(file string) string {
-	if file == "" {
+func readCwd(home *os.Root, name string) string {
+	if home == nil {
 		return ""
 	}
-	info, err := os.Lstat(file)
-	if err != nil || !info.Mode().IsRegular() || info.Size() > maxPath {
-		return ""
-	}
-	f, err := os.Open(file)
+	// A named pipe must not block.
+	f, err := home.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return ""
 	}
 	defer func() { _ = f.Close() }()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return ""
+	}
 	data, err := io.ReadAll(io.LimitReader(f, maxPath+1))
-	if err != nil && !errors.Is(err, io.EOF) || len(data) > maxPath {
+	if err != nil || len(data) > maxPath {
 		return ""
 	}
 	dir := string(data)
