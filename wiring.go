@@ -106,9 +106,10 @@ func (w wiring) open(ctx context.Context, prompts cell.ResolveOpts, early func(*
 	shown := opener
 	shown.Configs = files.Shown(w.environ)
 	panes := fleet.NewPanes(server)
+	turns := fleet.NewTurns(runner, engine.NewOpener(opener), agents)
 	conversations := convo.New(convo.Options{
 		DB: db.SQL(), Path: db.Path(), LockDir: filepath.Join(w.paths.State, "locks"),
-		Pane: fleet.NewTransport(server, agents, watcher), Log: log,
+		Pane: fleet.NewTransport(server, agents, watcher), Headless: turns, Log: log,
 	})
 	f := fleet.New(fleet.Options{
 		Store: db, Server: server, Opener: engine.NewOpener(opener), Shown: engine.NewOpener(shown),
@@ -124,6 +125,7 @@ func (w wiring) open(ctx context.Context, prompts cell.ResolveOpts, early func(*
 		Outside:       panes.Outside,
 		Log:           log,
 	})
+	turns.Of(f)
 	conversation := fleet.NewConversation(f, conversations)
 	shellEnv := &fleet.ShellEnv{Opener: engine.NewOpener(opener)}
 	executions := run.New(run.Options{

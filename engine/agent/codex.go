@@ -134,9 +134,7 @@ func planCodex(_ context.Context, p *planning) error {
 	if err := codexPrompts(p, before); err != nil {
 		return err
 	}
-	if !p.Headless {
-		codexHookFlags(p)
-	}
+	codexHookFlags(p)
 	if rollout != "" {
 		p.argv("resume", id)
 	}

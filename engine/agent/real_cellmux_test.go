@@ -281,3 +281,60 @@ func TestRealAgentsQuestionHoldsMessagesBack(t *testing.T) {
 		})
 	}
 }
+
+func TestRealAgentWithoutAPane(t *testing.T) {
+	for _, name := range agenttest.Names {
+		t.Run(name, func(t *testing.T) {
+			u := newUser(t, name)
+			u.must("new", "--name", "demo")
+			u.must("open", "demo", "--agent", name)
+			u.must("stop", "--force", "demo:0")
+
+			if state := u.must("send", "demo:0", "--wait", "3m", "remember ALPHA"); state != "answered" {
+				t.Errorf("a turn without a pane is %q", state)
+			}
+			if log := u.must("log", "demo:0"); !strings.Contains(log, "MOCK-REPLY") {
+				t.Errorf("the answer is not in the log: %s", log)
+			}
+			// In the same conversation, and a failure is one.
+			out, _ := u.run("send", "demo:0", "--wait", "3m", "then "+agenttest.WordFail400)
+			if r := u.asked(agenttest.WordFail400); !strings.Contains(r.UserText(), "ALPHA") {
+				t.Errorf("the second turn is in another conversation: %q", r.UserText())
+			}
+			if out != "failed" {
+				t.Errorf("a failing turn is %q", out)
+			}
+			if log := u.must("log", "demo:0", "--json"); !strings.Contains(log, "mock bad request") {
+				t.Errorf("the log does not say why: %s", log)
+			}
+			// Cancelled: nothing of the agent stays, and it is no success.
+			cmd := exec.Command(u.program, "send", "demo:0", "--wait", "3m", "be "+agenttest.WordSlow)
+			cmd.Env, cmd.Dir = u.environ, u.project
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			u.asked(agenttest.WordSlow)
+			if err := cmd.Process.Signal(os.Interrupt); err != nil {
+				t.Fatal(err)
+			}
+			_ = cmd.Wait() // it was interrupted
+			if log := u.must("log", "demo:0", "--json"); !strings.Contains(log, "cancelled") {
+				t.Errorf("the log does not say that the turn was cancelled: %s", log)
+			}
+			u.until(20*time.Second, "no process of the agent is left", func() bool { return len(u.processes()) == 0 })
+		})
+	}
+}
+
+// processes are the living programs in this user's project directory, whatever
+// their names.
+func (u *user) processes() []string {
+	links, _ := filepath.Glob("/proc/[0-9]*/cwd")
+	var found []string
+	for _, link := range links {
+		if dir, err := os.Readlink(link); err == nil && dir == u.project {
+			found = append(found, filepath.Dir(link))
+		}
+	}
+	return found
+}

@@ -1,0 +1,152 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"cellmux/cell/proc"
+	"cellmux/engine"
+	"cellmux/engine/agent"
+	"cellmux/shellctx/convo"
+)
+
+// Turns runs headless turns: one turn of a slot's agent without a terminal, in
+// the slot's conversation, where its cell runs. It is a convo.HeadlessTransport,
+// safe for concurrent use once Of has been called.
+type Turns struct {
+	runner proc.Runner
+	opener *engine.Opener
+	agents *agent.Set
+	fleet  *Fleet
+}
+
+var _ convo.HeadlessTransport = (*Turns)(nil)
+
+// NewTurns returns a transport that refuses every turn until Of.
+func NewTurns(runner proc.Runner, opener *engine.Opener, agents *agent.Set) *Turns {
+	return &Turns{runner: runner, opener: opener, agents: agents}
+}
+
+// Of says whose slots the turns belong to. The fleet needs the conversations,
+// and they the turns, so this comes last.
+func (t *Turns) Of(f *Fleet) { t.fleet = f }
+
+// turnGrace is how long an agent may take to save its conversation after an
+// interrupt.
+const turnGrace = 5 * time.Second
+
+// stderrKept is how much of the end of an agent's talk an error may quote.
+const stderrKept = 4 << 10
+
+// Run implements convo.HeadlessTransport. The prompt goes in over standard
+// input, which is closed then: no agent waits for a terminal.
+func (t *Turns) Run(ctx context.Context, target convo.Target, text string, emit func(string)) (convo.Turn, error) {
+	refuse := func(err error) (convo.Turn, error) {
+		return convo.Turn{}, fmt.Errorf("%w: %w", convo.ErrRefused, err)
+	}
+	a, known := t.agents.Lookup(target.Agent)
+	if !known || !a.Headless() {
+		return refuse(fmt.Errorf("no pane runs %s, and %s has no turns without one", keyOf(target), target.Agent))
+	}
+	if t.fleet == nil {
+		return refuse(errors.New("cellmux is starting"))
+	}
+	c, s, err := t.fleet.cellAndSlot(ctx, Ref{target.Cell, target.Slot})
+	if err != nil {
+		return refuse(err)
+	}
+	if problem := t.fleet.lookAt(ctx, c).problem; problem != "" {
+		return refuse(errors.New(problem))
+	}
+	program, err := t.fleet.find(s.Agent)
+	if err != nil {
+		return refuse(err)
+	}
+	carrier := t.fleet.engineCell(ctx, c)
+	prepared, err := t.opener.Prepare(ctx, engine.OpenRequest{
+		Cell: carrier, Slot: s.Number, Agent: s.Agent, BoundID: s.AgentSession, Program: program,
+		Prompts: t.fleet.o.Prompts, Headless: true,
+	})
+	if err != nil {
+		return refuse(err)
+	}
+	if err := prepared.Engine.Up(ctx, carrier, nil); err != nil {
+		return refuse(err)
+	}
+	execution := uuid.NewString()
+	launch, err := prepared.Engine.Launch(engine.Spec{
+		Cell: carrier, Argv: prepared.Plan.Argv, Env: prepared.Env.Pairs(), Secrets: prepared.Env.Secrets(), Execution: execution,
+	})
+	if err != nil {
+		return refuse(err)
+	}
+	reader, err := a.Turn(prepared.Plan.Session, emit)
+	if err != nil {
+		return refuse(err)
+	}
+	process, err := t.runner.Start(ctx, proc.Cmd{
+		Argv: launch.Argv, Dir: launch.Dir, Env: launch.Env, Grace: turnGrace, Marker: execution,
+	})
+	if err != nil {
+		return refuse(err)
+	}
+	var writing sync.WaitGroup
+	writing.Go(func() {
+		// An agent that ends early closes its end; its output says why.
+		_, _ = io.WriteString(process.Stdin(), text)
+		_ = process.Stdin().Close()
+	})
+	talk := &tail{limit: stderrKept}
+	_, _ = io.Copy(io.MultiWriter(reader, talk), process.Stdout()) // its end is the process's
+	result, waitErr := process.Wait()
+	writing.Wait()
+	cancelled := ctx.Err() != nil
+	if cancelled {
+		// What runs inside a guest does not end with the client outside.
+		ending, done := context.WithTimeout(context.WithoutCancel(ctx), 2*turnGrace)
+		defer done()
+		_ = prepared.Engine.End(ending, carrier, execution) // nothing left is the common case
+	}
+	if waitErr != nil && !cancelled {
+		return convo.Turn{}, fmt.Errorf("run a turn of %s: %w", keyOf(target), waitErr)
+	}
+	turn := reader.Result(result.ExitCode, talk.String(), cancelled)
+	if turn.Session != "" && turn.Error == "" && turn.Session != s.SessionID && turn.Session != s.AgentSession {
+		if err := t.fleet.o.Store.SetAgentSession(ctx, s.Cell, s.Number, turn.Session); err != nil {
+			return convo.Turn{}, err
+		}
+	}
+	return convo.Turn{Text: turn.Text, Error: turn.Error, Usage: turn.Usage}, nil
+}
+
+// tail keeps the end of what an agent prints besides its events.
+type tail struct {
+	limit int
+	kept  []byte
+}
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.kept = append(t.kept, p...)
+	if over := len(t.kept) - t.limit; over > 0 {
+		t.kept = append(t.kept[:0], t.kept[over:]...)
+	}
+	return len(p), nil
+}
+
+// String leaves events out: they are judged, not quoted.
+func (t *tail) String() string {
+	var lines []string
+	for line := range strings.Lines(string(t.kept)) {
+		if !strings.HasPrefix(strings.TrimSpace(line), "{") {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines, "")
+}
