@@ -269,7 +269,7 @@ func (w wiring) openForCommands(ctx context.Context, prompts cell.ResolveOpts) (
 		return nil, err
 	}
 	return &cli.App{
-		Fleet: a.fleet, Panes: a.panes, Shell: a.shell, Conversation: a.conversation, Jobs: a.shell,
+		Fleet: a.fleet, Panes: a.panes, Shell: a.shell, Conversation: a.conversation, Jobs: a.shell, Images: a.fleet,
 		Notices: a.notices, Run: a.run, Close: a.close,
 	}, nil
 }

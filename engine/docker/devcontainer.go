@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/tailscale/hujson"
+
+	"cellmux/engine"
 )
 
 // devcontainerFiles are where a project keeps its devcontainer.json, in the order
@@ -93,21 +95,18 @@ func ContentHash(content []byte) string {
 	return hex.EncodeToString(digest[:])
 }
 
-// DevcontainerFiles are the files of a project that decide its image, with the
-// hashes of what they hold now; they have no effect until each is approved. nil
-// where the project has none.
-func DevcontainerFiles(project string) map[string]string {
-	root, err := os.OpenRoot(project)
-	if err != nil {
-		return nil
+// ImageFiles implements engine.Images: the project's devcontainer.json and its
+// Dockerfile.
+func (*Docker) ImageFiles(c engine.Cell) map[string]string {
+	if c.Config.Cell.Image != "" {
+		return nil // it stands over the file
 	}
-	defer func() { _ = root.Close() }()
 	found := make(map[string]string)
-	d := New(Options{Approved: func(path string, content []byte) bool {
+	all := New(Options{Approved: func(path string, content []byte) bool {
 		found[path] = ContentHash(content)
 		return true
 	}})
-	if _, usable := d.devcontainer(project); !usable {
+	if _, usable := all.devcontainer(c.ProjectDir); !usable {
 		return nil
 	}
 	return found

@@ -73,6 +73,7 @@ var (
 	_ engine.AgentPreparer = (*Docker)(nil)
 	_ engine.Drifter       = (*Docker)(nil)
 	_ engine.Idler         = (*Docker)(nil)
+	_ engine.Images        = (*Docker)(nil)
 )
 
 // New returns the engine. It starts nothing.

@@ -245,18 +245,8 @@ func buildStep(line string) (engine.Progress, bool) {
 	return engine.Progress{Step: m[5], Done: done, Total: total, Unit: "steps"}, true
 }
 
-// Image is one image that cellmux has made.
-type Image struct {
-	Reference string
-	ID        string
-	Stack     string // stack tag; "" is the egress proxy's
-	Size      string // as docker prints it
-	Created   time.Time
-	InUse     bool // by a container, running or not
-}
-
 // Images lists the images that cellmux has made, newest first.
-func (d *Docker) Images(ctx context.Context) ([]Image, error) {
+func (d *Docker) Images(ctx context.Context) ([]engine.Image, error) {
 	if err := d.local(ctx); err != nil {
 		return nil, err
 	}
@@ -269,20 +259,20 @@ func (d *Docker) Images(ctx context.Context) ([]Image, error) {
 	if err = d.judge("list the images", result, err); err != nil {
 		return nil, err
 	}
-	var all []Image
+	var all []engine.Image
 	for line := range strings.Lines(string(result.Stdout)) {
 		fields := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
 		if len(fields) != 4 {
 			return nil, fmt.Errorf("list the images: a row that cellmux cannot read: %q", line)
 		}
-		i := Image{Reference: fields[0], ID: fields[1], Size: fields[2], InUse: used[fields[0]] || used[fields[1]]}
+		i := engine.Image{Reference: fields[0], ID: fields[1], Size: fields[2], InUse: used[fields[0]] || used[fields[1]]}
 		i.Created, _ = time.Parse("2006-01-02 15:04:05 -0700 MST", fields[3])
 		if rest, ok := strings.CutPrefix(i.Reference, "cellmux/cell:"); ok {
 			i.Stack = rest[:max(0, strings.LastIndex(rest, "-"))]
 		}
 		all = append(all, i)
 	}
-	slices.SortFunc(all, func(a, b Image) int { return b.Created.Compare(a.Created) })
+	slices.SortFunc(all, func(a, b engine.Image) int { return b.Created.Compare(a.Created) })
 	return all, nil
 }
 
@@ -301,12 +291,12 @@ func (d *Docker) usedImages(ctx context.Context) (map[string]bool, error) {
 
 // PruneImages removes the images that cellmux has made and no container needs,
 // and returns what it removed.
-func (d *Docker) PruneImages(ctx context.Context) ([]Image, error) {
+func (d *Docker) PruneImages(ctx context.Context) ([]engine.Image, error) {
 	all, err := d.Images(ctx)
 	if err != nil {
 		return nil, err
 	}
-	var removed []Image
+	var removed []engine.Image
 	for _, i := range all {
 		if i.InUse {
 			continue

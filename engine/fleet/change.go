@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"cellmux/cell/state"
 	"cellmux/engine"
+	"cellmux/engine/tmux"
 )
 
 // undoLimit is how far back an action can be undone.
@@ -37,7 +39,8 @@ func (f *Fleet) stop(ctx context.Context, r Ref) error {
 // runs in it.
 func (f *Fleet) rest(ctx context.Context, cell string) error {
 	list := f.o.Server.Refresh(ctx)
-	if !list.Known || len(panesOf(list, Ref{Cell: cell, Slot: WholeCell})) > 0 {
+	live := func(p tmux.Pane) bool { return !p.Dead }
+	if !list.Known || slices.ContainsFunc(panesOf(list, Ref{Cell: cell, Slot: WholeCell}), live) {
 		return nil
 	}
 	c, err := f.cell(ctx, cell)

@@ -68,4 +68,7 @@ type Projects interface {
 	Approval(ctx context.Context, cell, projectDir string) (Approval, error)
 	Approve(ctx context.Context, projectDir, hash string) error
 	Revoke(ctx context.Context, projectDir string) error
+	// ApproveFile approves the content with that hash of another file of a
+	// project.
+	ApproveFile(path, hash string) error
 }

@@ -133,3 +133,8 @@ func (p *ProjectFiles) Revoke(_ context.Context, dir string) error {
 	defer p.forget(dir)
 	return p.Approvals.Revoke(effective.ProjectFile)
 }
+
+// ApproveFile implements Projects.
+func (p *ProjectFiles) ApproveFile(path, hash string) error {
+	return p.Approvals.Approve(path, hash)
+}

@@ -16,6 +16,7 @@ type App struct {
 	Shell        Shell
 	Conversation Conversation
 	Jobs         Jobs
+	Images       Images
 	// Run keeps the list current and hands messages over until ctx ends; it is
 	// started by commands that wait. nil where nothing needs to run.
 	Run func(ctx context.Context)

@@ -33,6 +33,7 @@ type world struct {
 	entries  []convo.Entry
 	trash    []fleet.Trashed
 	query    convo.Query
+	images   *images
 }
 
 func (w *world) note(format string, args ...any) error {
@@ -165,7 +166,7 @@ func call(t *testing.T, w *world, change func(*Options), args ...string) result 
 				return nil, fleet.ErrUnavailable
 			}
 			w.prompts = prompts
-			return &App{Fleet: w, Panes: w, Shell: w, Conversation: w, Jobs: w}, nil
+			return &App{Fleet: w, Panes: w, Shell: w, Conversation: w, Jobs: w, Images: w.images}, nil
 		},
 	}
 	if change != nil {
