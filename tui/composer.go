@@ -21,7 +21,8 @@ type composer struct {
 	at      int                 // in the history, counted from its end; 0 is the draft
 	kept    string              // the draft while the history is shown
 	onHost  bool
-	flipped bool // ctrl-o: for this line, answer or not
+	asks    bool // the conversation's own switch: agents answer ! lines
+	flipped bool // ctrl-o: for this line, the other way
 	where   string
 	whereOf wherePlace
 	choices []string // of the last Tab, to go round in
@@ -63,8 +64,8 @@ func readComposed(text string) composed {
 }
 
 // mode is what becomes of the line, after the user's switch for answers.
-func (c *composer) mode(read composed, byDefault bool) run.Mode {
-	ask := read.Mode == run.Ask || read.Mode == run.Context && byDefault
+func (c *composer) mode(read composed) run.Mode {
+	ask := read.Mode == run.Ask || read.Mode == run.Context && c.asks
 	if c.flipped {
 		ask = !ask
 	}
@@ -83,7 +84,7 @@ func (m *Model) compose(text string) {
 	c := &m.composer
 	ref := m.shellRef()
 	if ref != c.ref {
-		c.onHost, c.where = false, ""
+		c.onHost, c.where, c.asks = false, "", false
 	}
 	c.ref, c.refs = ref, m.list.marked()
 	if len(c.refs) == 0 {
@@ -136,7 +137,8 @@ func (c *composer) typed(m *Model, k tea.KeyMsg) tea.Cmd {
 	return nil
 }
 
-// asksWhere asks where a shell line would run, for the prompt.
+// asksWhere asks where a shell line would run and whether it is answered, for
+// the prompt.
 func (c *composer) asksWhere(m *Model) tea.Cmd {
 	if !readComposed(c.field.text).Shell {
 		return nil
@@ -144,7 +146,12 @@ func (c *composer) asksWhere(m *Model) tea.Cmd {
 	ref, onHost := c.ref, c.onHost
 	return m.call(quickly, func(ctx context.Context) tea.Msg {
 		where, err := m.ports.Shell.Where(ctx, ref, onHost)
-		return whereAnswered{ref, onHost, where, err}
+		asks := false
+		if ref.Slot >= 0 { // a cell's own shell has no conversation
+			// What cannot be read is off: a line must not be answered by mistake.
+			asks, _ = m.ports.Conversation.Asks(ctx, ref, m.settings.AskByDefault)
+		}
+		return whereAnswered{ref, onHost, where, asks, err}
 	})
 }
 
@@ -152,7 +159,7 @@ func (c *composer) whereCame(w whereAnswered) {
 	if w.ref != c.ref || w.onHost != c.onHost {
 		return
 	}
-	c.where, c.whereOf = w.where, wherePlace{w.ref, w.onHost}
+	c.where, c.whereOf, c.asks = w.where, wherePlace{w.ref, w.onHost}, w.asks
 	if w.err != nil {
 		c.where = "? " + sentence(w.err)
 	}
@@ -211,7 +218,7 @@ func (c *composer) enter(m *Model) tea.Cmd {
 		return nil
 	}
 	c.remember(c.field.text)
-	mode, onHost, ref, refs := c.mode(read, m.settings.AskByDefault), c.onHost, c.ref, c.refs
+	mode, onHost, ref, refs := c.mode(read), c.onHost, c.ref, c.refs
 	delete(c.drafts, draftKey{ref, read.Shell})
 	c.field.set("")
 	c.flipped = false

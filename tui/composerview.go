@@ -22,7 +22,7 @@ func (m *Model) prompt() (text string, t token) {
 			where = "..."
 		}
 	}
-	switch c.mode(read, m.settings.AskByDefault) {
+	switch c.mode(read) {
 	case run.Private:
 		return "!! " + where + " $ ", tRemote
 	case run.Ask:

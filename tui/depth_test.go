@@ -212,3 +212,11 @@ func TestZoomAndFocus(t *testing.T) {
 		ui.NoRow("[2]").Press("j", "+").Row("Update src/auth").Press("esc").Row("[1] Cells")
 	})
 }
+
+func TestAgentsAnswerShellLinesWhereTheConversationSaysSo(t *testing.T) {
+	screen(t, func(ui *tuitest.UI) {
+		ui.Press("j", ":").Type("answers").Press("enter").Called("SetAsks api-auth:0 true").Row("The agent answers ! lines here from now on.")
+		ui.Press("!").Type("make").Row("!? docker:api-auth /src $ [ask] make").Press("ctrl+o").Row("! docker:api-auth /src $ make").Press("enter").Called("Start api-auth:0 context false make")
+		ui.Press("esc", "j", "!").Type("ls").Press("enter").Called("Start api-auth:1 context false ls")
+	})
+}

@@ -73,6 +73,7 @@ type (
 		entry convo.Entry
 		word  fleet.Word
 	}
+	toggleAsks  struct{ ref fleet.Ref }
 	selectRef   struct{ ref fleet.Ref }
 	readEvents  struct{}
 	readLog     struct{}

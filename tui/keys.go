@@ -56,6 +56,7 @@ func bindings() []binding {
 		{name: "trust", place: inList, help: "look at the project file and approve it"},
 		{name: "review", place: inList, help: "ask the agent for a review of its uncommitted work"},
 		{name: "commit", place: inList, help: "ask the agent to commit its work"},
+		{name: "answers", place: inList, help: "let the agent answer ! lines of this conversation, or not"},
 		{name: "jobs", place: inList, help: "list the background processes of ! commands, and end them"},
 
 		{name: "down", keys: []string{"j", "down"}, place: inList, help: "next row", hidden: true},

@@ -81,6 +81,7 @@ type (
 		ref    fleet.Ref
 		onHost bool
 		where  string
+		asks   bool
 		err    error
 	}
 	completed struct {

@@ -102,6 +102,10 @@ func (m *Model) off(name string) string {
 		if _, err := m.device.Suspend(); err != nil {
 			return sentence(err)
 		}
+	case "answers":
+		if slot == nil {
+			return "no pane is selected"
+		}
 	case "older", "unfold":
 		if m.tabs.current != conversationTab {
 			return "only the Conversation tab has records"

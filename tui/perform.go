@@ -149,6 +149,15 @@ func (m *Model) performAsking(i intent) tea.Cmd {
 			choices, err := m.ports.Shell.Complete(ctx, i.ref, i.text, i.cursor)
 			return completed{i.text, i.cursor, choices, err}
 		})
+	case toggleAsks:
+		return m.work(i.ref, quickly, func(ctx context.Context) done {
+			asks, err := m.ports.Conversation.Asks(ctx, i.ref, m.settings.AskByDefault)
+			if err != nil {
+				return done{err: err}
+			}
+			words := map[bool]string{true: "the agent answers ! lines here from now on", false: "the agent no longer answers ! lines here"}
+			return done{what: words[!asks], err: m.ports.Conversation.SetAsks(ctx, i.ref, !asks)}
+		})
 	case sendText:
 		return m.send(i)
 	case showMessage:

@@ -88,6 +88,11 @@ type Conversation interface {
 	Around(ctx context.Context, e convo.Entry, n int) ([]convo.Entry, error)
 	// Decide says the user's word about a message whose fate is open.
 	Decide(ctx context.Context, seq int64, word fleet.Word) (convo.Entry, error)
+	// Asks tells whether the agent of a slot answers `!` lines; global is what
+	// the user's settings say where the conversation says nothing.
+	Asks(ctx context.Context, r fleet.Ref, global bool) (bool, error)
+	// SetAsks changes that for one conversation.
+	SetAsks(ctx context.Context, r fleet.Ref, asks bool) error
 	// Changed tells that a conversation grew or a state changed; it holds one.
 	Changed(ctx context.Context) <-chan string
 }

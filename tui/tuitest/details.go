@@ -165,6 +165,23 @@ func (f *Fleet) Decide(ctx context.Context, seq int64, word fleet.Word) (convo.E
 	return convo.Entry{}, err
 }
 
+// Asks implements tui.Conversation.
+func (f *Fleet) Asks(ctx context.Context, r fleet.Ref, global bool) (bool, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	asks, ok := f.asks[r]
+	return asks || !ok && global, nil
+}
+
+// SetAsks implements tui.Conversation.
+func (f *Fleet) SetAsks(ctx context.Context, r fleet.Ref, asks bool) error {
+	err := f.called(ctx, "SetAsks", r, asks)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.asks[r] = asks
+	return err
+}
+
 // Changed implements tui.Conversation.
 func (f *Fleet) Changed(ctx context.Context) <-chan string {
 	f.mu.Lock()

@@ -36,6 +36,7 @@ type Fleet struct {
 	delivery convo.Delivery
 	reason   string
 	attached func(pane string)
+	asks     map[fleet.Ref]bool
 	withAll  bool
 	text     string
 }
@@ -50,7 +51,7 @@ func NewFleet(build func(now time.Time) fleet.Snapshot) *Fleet {
 	return &Fleet{
 		build: build, failures: map[string]error{}, stalled: map[string]chan struct{}{}, screens: map[string][]string{},
 		approval: map[string]fleet.Approval{}, diffs: map[string]string{}, entries: map[fleet.Ref][]convo.Entry{},
-		shell: newShellState(), delivery: convo.Submitted, panes: 100,
+		shell: newShellState(), asks: map[fleet.Ref]bool{}, delivery: convo.Submitted, panes: 100,
 		agents: []fleet.AgentChoice{
 			{Name: "claude", Found: true},
 			{Name: "codex", Reason: "codex is not on PATH: npm install -g @openai/codex"},
