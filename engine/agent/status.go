@@ -45,12 +45,32 @@ type Status struct {
 	// one was last seen to end; zero is never.
 	TurnBegan, TurnEnded time.Time
 	Prompt               string // of that turn, as far as the agent tells it
-	Reply                string // the last answer, as far as the agent tells it
+	Reply                string // the last answer, as far as the agent tells it, in one line
+	Answer               string // the same with its lines, for the conversation
 	Source               string // where State comes from, for doctor and the Info tab
 }
 
 // maxLine bounds the texts of a Status, in bytes.
 const maxLine = 500
+
+// maxPassage bounds an Answer, in bytes.
+const maxPassage = 256 << 10
+
+// passage makes a safe text of several lines.
+func passage(s string) string {
+	if len(s) > maxPassage {
+		s = strings.ToValidUTF8(s[:maxPassage], "") + "…"
+	}
+	return strings.TrimSpace(strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t':
+			return r
+		case r == utf8.RuneError || unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r):
+			return -1
+		}
+		return r
+	}, s))
+}
 
 // line makes one safe line of a text that an agent or a guest wrote.
 func line(s string) string {

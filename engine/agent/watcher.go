@@ -355,6 +355,7 @@ func (w *Watcher) observe(ctx context.Context, slot Slot, before Status) (Status
 		}
 	}
 	status.Detail, status.Question = line(status.Detail), line(status.Question)
+	status.Answer = passage(status.Reply)
 	status.Prompt, status.Reply = line(status.Prompt), line(status.Reply)
 	switch {
 	case status.State == before.State && status.Question == before.Question && !before.Since.IsZero():

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"time"
 
 	"cellmux/cell"
@@ -30,6 +31,11 @@ func NewConversation(f *Fleet, service *convo.Service) *Conversation {
 	return &Conversation{fleet: f, service: service}
 }
 
+// agentCommand is a message that asks for a command of the agent's own, such as
+// /compact: a single word. Anything longer that begins with a slash may be prose
+// about a path, and the agent is to read it.
+var agentCommand = regexp.MustCompile(`^\s*/[a-z][a-z0-9:_-]*\s*$`)
+
 // Send stores a message for a slot and delivers it when it can be. The entry
 // says what became of it; a message that cannot go now is queued, which is no
 // error.
@@ -41,7 +47,11 @@ func (c *Conversation) Send(ctx context.Context, r Ref, text string) (convo.Entr
 	if a, known := c.fleet.o.Agents.Lookup(target.Agent); known && !a.TakesMessages() {
 		return convo.Entry{}, fmt.Errorf("send to %s: a %s takes no messages; use ! to run a command there", r, target.Agent)
 	}
-	receipt, err := c.service.Submit(ctx, target, protocol.NewText("", protocol.User, text, c.fleet.o.Now()))
+	message := protocol.NewText("", protocol.User, text, c.fleet.o.Now())
+	if agentCommand.MatchString(text) {
+		convo.MarkCommand(&message)
+	}
+	receipt, err := c.service.Submit(ctx, target, message)
 	if err != nil {
 		return convo.Entry{}, c.fleet.did("send to "+r.String(), err)
 	}

@@ -26,7 +26,7 @@ func (f *Fleet) Run(ctx context.Context) {
 	}
 	answer.Stop()
 	f.poke()
-	before := map[Ref]Status{}
+	before, kept := map[Ref]Status{}, map[Ref]time.Time{}
 	for {
 		select {
 		case <-ctx.Done():
@@ -43,6 +43,7 @@ func (f *Fleet) Run(ctx context.Context) {
 			continue
 		}
 		before = f.turns(ctx, before, snap)
+		f.keepAnswers(ctx, kept, snap)
 	}
 }
 

@@ -58,6 +58,9 @@ type Outbox interface {
 	Ready(t convo.Target)
 	// Answered tells that an agent's turn has ended.
 	Answered(ctx context.Context, t convo.Target, answers ...protocol.ChatMessage) error
+	// Append stores messages that nobody delivers; one that is there already is
+	// not stored again.
+	Append(ctx context.Context, t convo.Target, messages ...protocol.ChatMessage) ([]convo.Entry, error)
 }
 
 // Projects reads the devcell.toml files of a cell; it never executes anything.

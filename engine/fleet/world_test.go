@@ -262,6 +262,12 @@ type outbox struct {
 
 func (o *outbox) Open(context.Context) ([]convo.Entry, error) { return o.open, nil }
 func (o *outbox) Ready(convo.Target)                          { o.told <- "ready" }
+func (o *outbox) Append(_ context.Context, t convo.Target, messages ...protocol.ChatMessage) ([]convo.Entry, error) {
+	for _, m := range messages {
+		o.told <- "append " + t.Cell + " " + string(m.Role) + " " + m.Text()
+	}
+	return nil, nil
+}
 func (o *outbox) Answered(context.Context, convo.Target, ...protocol.ChatMessage) error {
 	o.told <- "answered"
 	return nil
