@@ -92,7 +92,7 @@ func (w wiring) open(ctx context.Context, prompts cell.ResolveOpts, early func(*
 	engines := w.engines()
 	files := &fleet.ProjectFiles{
 		Global: w.paths.GlobalCell, Home: w.home, Getenv: w.getenv,
-		Approvals: w.approvals(),
+		Approvals: w.approvals(), Environ: w.environ,
 	}
 	opener := engine.OpenerOptions{
 		Engines: engines, Panes: server, Self: self, RuntimeDir: runtime, Environ: w.environ,

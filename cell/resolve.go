@@ -81,7 +81,6 @@ func (in ResolveInput) show(ctx context.Context) Resolved {
 	var err error
 	r.Config, err = in.Effective.ExpandAll(ctx, append(slices.Clone(in.Environ), r.Secrets.Pairs()...), expand)
 	if err != nil {
-		r.Config = in.Effective.Config()
 		r.Notes = append(r.Notes, strings.Split(err.Error(), "\n")...)
 	}
 	if err := r.fillOpenRouterKey(in.Environ); err != nil {

@@ -25,8 +25,9 @@ var oldSecretReference = regexp.MustCompile(`\$\{secret:([A-Za-z_][A-Za-z0-9_]*)
 //
 // A plain reference to a variable that is unset or empty is an error: ${VAR:-}
 // says that it may be. Every such reference, and every other fault, is reported
-// at once with its file and key, in an *Error. It runs the commands that the
-// values name, one after the other, until ctx ends.
+// at once with its file and key, in an *Error; the strings at fault then are as
+// they were. It runs the commands that the values name, one after the other, until
+// ctx ends.
 func (e *Effective) ExpandAll(ctx context.Context, environ []string, expand Expand) (CellConfig, error) {
 	var problems []Problem
 	report := func(key toml.Key, item string, format string, args ...any) {
@@ -63,11 +64,12 @@ func (e *Effective) ExpandAll(ctx context.Context, environ []string, expand Expa
 		}
 		if err != nil {
 			report(key, s, "%v", err)
+			return s, nil
 		}
 		return value, nil
 	})
 	if len(problems) > 0 {
-		return CellConfig{}, &Error{problems}
+		return expanded, &Error{problems}
 	}
 	return expanded, nil
 }

@@ -8,7 +8,9 @@ import (
 	"sync"
 	"time"
 
+	"cellmux/cell"
 	"cellmux/cell/cfg"
+	"cellmux/shellctx/shell"
 )
 
 // ProjectFiles reads the devcell.toml files: the user's own and each project's.
@@ -19,6 +21,9 @@ type ProjectFiles struct {
 	Home      string
 	Getenv    func(string) string
 	Approvals *cfg.ApprovalStore
+	// Environ is the host's environment, for the references in what an engine
+	// makes a cell of: volumes, ports, limits. nil leaves them unexpanded.
+	Environ []string
 
 	mu     sync.Mutex
 	loaded map[string]loadedProject
@@ -59,7 +64,7 @@ func (p *ProjectFiles) forget(dir string) {
 }
 
 // Load implements Projects. A bad file gives the defaults and the problem.
-func (p *ProjectFiles) Load(_ context.Context, dir string) (config cfg.CellConfig, problem, approval string) {
+func (p *ProjectFiles) Load(ctx context.Context, dir string) (config cfg.CellConfig, problem, approval string) {
 	effective, err := p.load(dir)
 	if err != nil {
 		return cfg.CellConfig{}, strings.ReplaceAll(err.Error(), "\n", "; "), ""
@@ -67,7 +72,21 @@ func (p *ProjectFiles) Load(_ context.Context, dir string) (config cfg.CellConfi
 	if effective.Pending != nil && len(effective.Pending.Waiting) > 0 {
 		approval = effective.Pending.Summary()
 	}
-	return effective.Config(), "", approval
+	return p.expanded(ctx, effective), "", approval
+}
+
+// expanded expands what needs no command and no secret, and leaves the rest.
+func (p *ProjectFiles) expanded(ctx context.Context, effective *cfg.Effective) cfg.CellConfig {
+	if p.Environ == nil {
+		return effective.Config()
+	}
+	resolved, err := cell.Resolve(ctx, cell.ResolveInput{
+		Effective: effective, Dir: effective.BaseDir, Environ: p.Environ, Expand: shell.ExpandValue, Show: true,
+	})
+	if err != nil {
+		return effective.Config()
+	}
+	return resolved.Config
 }
 
 // Check loads the files anew and returns every fault of them.
@@ -78,13 +97,13 @@ func (p *ProjectFiles) Check(dir string) error {
 }
 
 // Approval implements Projects.
-func (p *ProjectFiles) Approval(_ context.Context, cell, dir string) (Approval, error) {
+func (p *ProjectFiles) Approval(_ context.Context, name, dir string) (Approval, error) {
 	p.forget(dir)
 	effective, err := p.load(dir)
 	if err != nil {
 		return Approval{}, err
 	}
-	out := Approval{Cell: cell, File: effective.ProjectFile}
+	out := Approval{Cell: name, File: effective.ProjectFile}
 	if effective.Pending == nil {
 		return out, nil
 	}
