@@ -217,13 +217,20 @@ func (c *cleaner) put(p []byte) {
 	}
 }
 
+// maxBack is how many colours a backspace looks over; without a bound, output
+// made of both would cost their product.
+const maxBack = 8
+
 // back takes back the last character, over colours, within the line.
 func (c *cleaner) back() {
 	if c.cr {
 		return
 	}
 	end := len(c.line)
-	for end > 0 && c.line[end-1] == 'm' {
+	for n := 0; end > 0 && c.line[end-1] == 'm'; n++ {
+		if n == maxBack {
+			return
+		}
 		begin := bytes.LastIndexByte(c.line[:end], esc)
 		if begin < 0 || !isSGR(c.line[begin:end]) {
 			break

@@ -47,9 +47,8 @@ func ExpandValue(ctx context.Context, value string, env []string) (string, error
 	if err != nil {
 		return "", fmt.Errorf("could not parse value: %w", err)
 	}
-	environ := expand.ListEnviron(env...)
 	cfg := &expand.Config{
-		Env:     environ,
+		Env:     scratch{expand.ListEnviron(env...), make(map[string]expand.Variable)},
 		NoUnset: NoUnset.Load(),
 		CmdSubst: func(w io.Writer, cs *syntax.CmdSubst) error {
 			return substituteCommand(ctx, w, cs, env)
@@ -60,6 +59,24 @@ func ExpandValue(ctx context.Context, value string, env []string) (string, error
 		return "", err
 	}
 	return expanded, nil
+}
+
+// scratch lets ${VAR:=value} assign, for the rest of the value.
+type scratch struct {
+	expand.Environ
+	set map[string]expand.Variable
+}
+
+func (s scratch) Get(name string) expand.Variable {
+	if v, ok := s.set[name]; ok {
+		return v
+	}
+	return s.Environ.Get(name)
+}
+
+func (s scratch) Set(name string, v expand.Variable) error {
+	s.set[name] = v
+	return nil
 }
 
 // substituteCommand runs the source of a substitution as Run would.
