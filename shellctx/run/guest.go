@@ -22,22 +22,10 @@ import (
 // and at the end, however the line ends, leaves the directory where it then is
 // in a file of the guest's home. Standard output would not do: the line may have
 // redirected it, and its background processes may still write to it.
-const guestScript = `
-__cellmux_line=$1 __cellmux_cwd=$3
-__cellmux_at=$2
-while [ -n "$__cellmux_at" ] && ! cd -- "$__cellmux_at" 2>/dev/null; do
-	case $__cellmux_at in
-	/) break ;;
-	/*/*) __cellmux_at=${__cellmux_at%/*} ;;
-	*) __cellmux_at=/ ;;
-	esac
-done
-shift 3
-[ -z "$__cellmux_cwd" ] || trap '__cellmux_code=$?
-	(umask 077; printf "%s" "$PWD" >"$__cellmux_cwd") 2>/dev/null
-	exit "$__cellmux_code"' EXIT
-eval "$__cellmux_line"
-`
+const guestScript = `__cellmux_line=$1 __cellmux_at=$2 __cellmux_cwd=$3; ` +
+	`while [ -n "$__cellmux_at" ] && ! cd -- "$__cellmux_at" 2>/dev/null; do ` +
+	`case $__cellmux_at in /) break ;; /*/*) __cellmux_at=${__cellmux_at%/*} ;; *) __cellmux_at=/ ;; esac; done; ` +
+	`shift 3; [ -z "$__cellmux_cwd" ] || ` + leaveCwd + `; eval "$__cellmux_line"`
 
 // cwdDir holds, below the guest's home, one file per execution.
 const cwdDir = ".cellmux/cwd"

@@ -55,12 +55,24 @@ func (s *Service) runHost(x *execution) ending {
 			return ending{code: shell.NotStarted, problem: err.Error()}
 		}
 	}
+	line, cwd := x.request.Line, ""
+	argv, posix, note := s.program.use(x.ctx, dir, sh.GetEnv())
+	if argv != nil {
+		if line, cwd, err = programLine(argv, posix, line); err != nil {
+			return ending{code: shell.NotStarted, problem: err.Error()}
+		}
+	}
 	var left *shell.Leftover
 	err = sh.Do(x.ctx, shell.Command{
-		Source: x.request.Line, Stdout: x.rec, Stderr: x.rec, Marker: x.e.ID,
+		Source: line, Stdout: x.rec, Stderr: x.rec, Marker: x.e.ID,
 		OnLeftover: func(l *shell.Leftover) { left = l },
 	})
 	end := outcome(err)
+	x.knowsExit(end.code)
+	end.note = note
+	if at := takeCwd(cwd); at != "" && at != dir {
+		_ = sh.SetWorkingDir(at) // gone already: the next command says so
+	}
 	end.directory = sh.GetWorkingDir()
 	if left != nil {
 		end.left = &leftovers{Leftover: left}

@@ -46,9 +46,13 @@ type Options struct {
 	// second time from the first. It must not call the Service.
 	OnRecord func(ctx context.Context, e Execution) error
 	Limits   Limits
-	Blocks   []shell.BlockFunc // for host cells
-	Now      func() time.Time
-	Log      *slog.Logger
+	Blocks   []shell.BlockFunc // for the interpreter, on the host
+	// Program is the user's own shell for commands on the host, a name or a
+	// path; "" is the interpreter. Exported variables do not persist in it, and
+	// block lists see its lines as those of sh -c.
+	Program string
+	Now     func() time.Time
+	Log     *slog.Logger
 }
 
 // Service runs executions. It is safe for concurrent use.
@@ -64,6 +68,7 @@ type Service struct {
 	jobs    map[string]*leftovers
 	hosts   map[key]*hostShell
 	guests  map[key]string // working directory
+	program program
 	wg      sync.WaitGroup // executions and what follows their leftovers
 }
 
@@ -93,6 +98,7 @@ func New(opts Options) *Service {
 		jobs:    make(map[string]*leftovers),
 		hosts:   make(map[key]*hostShell),
 		guests:  make(map[key]string),
+		program: program{name: opts.Program},
 	}
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	return s
