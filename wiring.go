@@ -139,7 +139,7 @@ func (w wiring) open(ctx context.Context, prompts cell.ResolveOpts, early func(*
 			return nil, fmt.Errorf("engine %q is not available in this cellmux", kind)
 		},
 		Env: shellEnv.Env, Secrets: shellEnv.Secrets, OnRecord: conversation.Record,
-		Blocks: fleet.Blocks(chosen.Shell.Block), Log: log,
+		Blocks: fleet.Blocks(chosen.Shell.Block), Program: chosen.Shell.Program, Log: log,
 	})
 	a := &application{
 		settings: chosen, server: server, watcher: watcher, conversations: conversations, fleet: f, panes: panes,

@@ -41,6 +41,11 @@ type Shell struct {
 	// Commands that ! refuses to run: a program's name, such as "shutdown", or a
 	// program with its first arguments, such as "git push".
 	Block []string `toml:"block"`
+	// Shell that runs ! commands on the host, such as "bash": a name or a path.
+	// It is started as a login shell and probed once; a profile that prints,
+	// changes the directory or replaces the shell is left out, which is said.
+	// Empty is cellmux's own shell, the same on every system.
+	Program string `toml:"program"`
 }
 
 // Agents is [agents].
