@@ -27,7 +27,7 @@ func main() {
 	binary := flag.String("cellmux", "bin/cellmux", "the cellmux to measure")
 	floor := flag.String("floor", "", "the built floor; built when empty")
 	sizes := flag.String("panes", "20,100", "numbers of panes")
-	rounds := flag.Int("rounds", 4, "rounds of each program")
+	rounds := flag.Int("rounds", 5, "rounds of each program")
 	presses := flag.Int("keys", 60, "keys a round")
 	rest := flag.Duration("rest", 10*time.Second, "how long a program is left untouched, once a size")
 	out := flag.String("json", "", "file for the figures")
@@ -119,7 +119,7 @@ func benchSize(o options, binary, floor, self string, n int) (*sizeReport, error
 
 	if o.snapshot {
 		for _, c := range contestants {
-			p, took, err := s.launch(c)
+			p, took, _, err := s.launch(c)
 			if err != nil {
 				return nil, err
 			}
@@ -132,11 +132,12 @@ func benchSize(o options, binary, floor, self string, n int) (*sizeReport, error
 
 	each := func(f func(c contestant, g *figures, p *program) error) error {
 		for _, c := range contestants {
-			p, took, err := s.launch(c)
+			p, took, spent, err := s.launch(c)
 			if err != nil {
 				return fmt.Errorf("%s: %w", c.name, err)
 			}
 			got[c.name].Start = append(got[c.name].Start, took)
+			got[c.name].StartCPU = append(got[c.name].StartCPU, spent)
 			err = f(c, got[c.name], p)
 			p.quit()
 			if err != nil {
@@ -148,7 +149,9 @@ func benchSize(o options, binary, floor, self string, n int) (*sizeReport, error
 
 	for range o.rounds {
 		if err := each(func(_ contestant, g *figures, p *program) error {
+			before := p.spent()
 			key, follow, err := keys(p, o.presses, false)
+			g.KeyCPU = append(g.KeyCPU, ms(p.spent()-before)/float64(max(len(key), 1)))
 			g.Key, g.Follow = append(g.Key, key...), append(g.Follow, follow...)
 			if err != nil {
 				return err

@@ -27,6 +27,7 @@ type figures struct {
 	Idle, Busy                                          []float64 // per cent of one core, tmux's share included
 	IdleOwn, BusyOwn                                    []float64 // without it
 	RSS                                                 []float64 // MiB, whole tree
+	StartCPU, KeyCPU                                    []float64 // CPU of its own processes until the start is over, and for a key
 	Started                                             int       // windows of idle time in which a process was started
 	Lost                                                int       // bursts that did not end on the right row
 	Bytes                                               []float64 // written to the terminal in an idle second
@@ -35,17 +36,26 @@ type figures struct {
 func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
 // launch starts a contestant and waits for the full list and the first preview.
-func (s *stage) launch(c contestant) (*program, float64, error) {
-	p, err := launch(s.env, filepath.Join(s.dir, "p00"), c.path, c.args...)
+func (s *stage) launch(c contestant) (p *program, took, spent float64, err error) {
+	p, err = launch(s.env, filepath.Join(s.dir, "p00"), c.path, c.args...)
 	if err != nil {
-		return nil, 0, err
+		return nil, 0, 0, err
 	}
 	at, err := p.until("the full list and the first preview", 10*time.Second, func(rows []string) bool { return full(rows) && shows(rows, "-") })
 	if err != nil {
 		p.quit()
-		return nil, 0, err
+		return nil, 0, 0, err
 	}
-	return p, ms(at.Sub(p.started)), nil
+	return p, ms(at.Sub(p.started)), ms(p.spent()), nil
+}
+
+// spent is the CPU time of a program's own processes so far.
+func (p *program) spent() time.Duration {
+	var total time.Duration
+	for _, pid := range tree(p.cmd.Process.Pid) {
+		total += cpu(pid)
+	}
+	return total
 }
 
 // full says that the list's last visible row is there: the lower half of its
