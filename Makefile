@@ -15,7 +15,7 @@ run: build
 	@bin/cellmux
 
 build:
-	@$(GO) build -trimpath -o bin/cellmux .
+	@CGO_ENABLED=0 $(GO) build -trimpath -o bin/cellmux .
 
 # What reads the code, before what runs it.
 checks:
