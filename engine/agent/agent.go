@@ -132,6 +132,24 @@ func (a *Agent) Find(lookPath func(program string) (string, error)) (path string
 	return "", false
 }
 
+// Probed is what doctor says of an agent's binary.
+type Probed struct {
+	Version string   // "" unknown
+	Missing []string // flags that the declaration would pass and the binary does not know
+}
+
+// Probe asks a binary, once while it does not change, for its version and flags.
+func (a *Agent) Probe(ctx context.Context, program string) Probed {
+	f := a.set.prober.probe(ctx, program, a.flags)
+	p := Probed{Version: f.version}
+	for _, flag := range a.flags {
+		if !f.has(flag) {
+			p.Missing = append(p.Missing, flag)
+		}
+	}
+	return p
+}
+
 // Install is the command that installs the agent, for doctor; "" where there is
 // none to name.
 func (a *Agent) Install() string { return a.install }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -80,6 +81,26 @@ func (p *prober) probe(ctx context.Context, program string, flags []string) feat
 			f.flags[flag] = strings.Contains(text, flag)
 		}
 	}
+	if f.known {
+		f.version = p.version(ctx, program)
+	}
 	p.asked[key] = f
 	return f
+}
+
+var versionNumber = regexp.MustCompile(`\d+\.\d+\.\d+\S*`)
+
+// version is the first version number that a program prints of itself, "" when
+// it prints none.
+func (p *prober) version(ctx context.Context, program string) string {
+	result, err := p.runner.Run(ctx, proc.Cmd{
+		Argv:    []string{program, "--version"},
+		Dir:     string(filepath.Separator),
+		Env:     p.environ,
+		Timeout: probeTimeout,
+	})
+	if err != nil || result.ExitCode != 0 {
+		return ""
+	}
+	return versionNumber.FindString(string(result.Stdout))
 }
