@@ -221,7 +221,7 @@ func codexHookFlags(p *planning) {
 }
 
 // codexHookHash is codex's own fingerprint of a hook: SHA-256 over its canonical
-// JSON. TestRealCodexTrustsOurHooksAlone compares it with the program's.
+// JSON. TestCodexHookHashIsCodexs holds what the program itself answered.
 func codexHookHash(kind, command string) string {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)

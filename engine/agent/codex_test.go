@@ -109,14 +109,15 @@ func TestCodexIsToldOfAChangedOverlayOnce(t *testing.T) {
 	}
 }
 
-// codexHookVector is what codex 0.171.0 itself answered to hooks/list for a
-// SessionStart hook of "/bin/true" with 5 seconds; ours have 3.
+// The hashes are what codex 0.171.0 itself answered to hooks/list.
 func TestCodexHookHashIsCodexs(t *testing.T) {
-	if got, want := codexHookHash("SessionEnd", "cat >/root/agx/sp/SessionEnd.json"), "sha256:9d518c2754ff40d724549fa4a6518d68deccdd62f4623a3e095b3e1441d12c5d"; got != want {
-		t.Errorf("hash %s, want %s", got, want)
-	}
-	if got, want := codexHookHash("Interrupt", "cat >/root/agx/sp/Interrupt.json"), "sha256:8aaa33bf0debd786645e588fe1eb5d46d62f89c983e6ced28a42129574a2fbf2"; got != want {
-		t.Errorf("hash %s, want %s", got, want)
+	for _, test := range []struct{ kind, command, want string }{
+		{"SessionEnd", "/bin/true", "sha256:42ea3855d592a4e9c9d8c7640bc680f9508c7a4a844ad948af96679e7c62eebe"},
+		{"Interrupt", "/bin/true && x", "sha256:35fc42f3210a711bb1fb8d667e8202a4a5144b668cadfdfdd92c614aa0965362"},
+	} {
+		if got := codexHookHash(test.kind, test.command); got != test.want {
+			t.Errorf("%s: hash %s, want %s", test.kind, got, test.want)
+		}
 	}
 }
 

@@ -56,6 +56,10 @@ func (c *Conversation) Send(ctx context.Context, r Ref, text string) (convo.Entr
 		return convo.Entry{}, c.fleet.did("send to "+r.String(), err)
 	}
 	// The message is stored: from here on nothing is an error of sending.
+	if c.withoutPane(ctx, r, target) {
+		c.fleet.poke()
+		return receipt.Entry, nil // a turn takes minutes: whoever runs the conversations begins it
+	}
 	attempt, cancel := context.WithTimeout(ctx, sendPatience)
 	defer cancel()
 	deliverErr := c.service.Deliver(attempt, target)
@@ -76,12 +80,36 @@ func (c *Conversation) Deliver(ctx context.Context, r Ref) error {
 	if err != nil {
 		return err
 	}
-	attempt, cancel := context.WithTimeout(ctx, sendPatience)
+	attempt, cancel := c.patience(ctx, r, target)
 	defer cancel()
 	if err := c.service.Deliver(attempt, target); err != nil && !errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
 	return ctx.Err()
+}
+
+// withoutPane says whether a message to a slot becomes a turn without a pane:
+// nothing runs there for certain, and the agent can do that.
+func (c *Conversation) withoutPane(ctx context.Context, r Ref, target convo.Target) bool {
+	a, known := c.fleet.o.Agents.Lookup(target.Agent)
+	if !known || !a.Headless() {
+		return false
+	}
+	list := c.fleet.o.Server.Refresh(ctx)
+	if !list.Known {
+		return false
+	}
+	pane, has := panesBySlot(list)[r]
+	return !has || pane.Dead
+}
+
+// patience bounds an attempt to deliver into a pane. A turn without one is
+// bounded by the caller alone: its end would be the turn's.
+func (c *Conversation) patience(ctx context.Context, r Ref, target convo.Target) (context.Context, context.CancelFunc) {
+	if c.withoutPane(ctx, r, target) {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, sendPatience)
 }
 
 // Page returns up to n messages of a slot's conversation that are older than

@@ -37,9 +37,9 @@ func (c *Conversation) Decide(ctx context.Context, seq int64, word Word) (convo.
 	if err != nil || word != Again {
 		return entry, err
 	}
-	attempt, cancel := context.WithTimeout(ctx, sendPatience)
-	defer cancel()
 	target := convo.Target{Session: entry.Session, Cell: entry.Cell, Slot: entry.Slot, Agent: entry.Agent}
+	attempt, cancel := c.patience(ctx, Ref{entry.Cell, entry.Slot}, target)
+	defer cancel()
 	if err := c.service.Deliver(attempt, target); err != nil && ctx.Err() != nil {
 		return entry, ctx.Err() // it stays queued, which is no error otherwise
 	}
