@@ -12,7 +12,8 @@ import (
 func (m *Model) tick() tea.Cmd {
 	now := time.Now()
 	wait := now.Truncate(time.Minute).Add(time.Minute).Sub(now)
-	if m.list.youngest(now) < time.Minute || now.Before(m.undo) || len(m.log.live) > 0 || len(m.snapshot.Work) > 0 {
+	if m.list.youngest(now) < time.Minute || now.Before(m.undo) || len(m.log.live) > 0 || len(m.snapshot.Work) > 0 ||
+		!m.silent.IsZero() && now.Sub(m.silent) < silenceShown+time.Second {
 		wait = now.Truncate(time.Second).Add(time.Second).Sub(now)
 	}
 	if m.blurred {

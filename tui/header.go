@@ -54,7 +54,7 @@ func (m *Model) headerMiddle(room int) string {
 		text := m.workText(m.snapshot.Work[0])
 		return p.paint(tFocus, p.fit(text, min(room, width(text))))
 	}
-	if m.snapshot.Server != "" {
+	if m.serverSilent(time.Now()) {
 		text := "tmux gives no answer"
 		return p.paint(tDead, p.fit(text, min(room, width(text))))
 	}
@@ -83,6 +83,14 @@ func (m *Model) headerMiddle(room int) string {
 		return p.paint(tDim, text)
 	}
 	return strings.Join(shown, "  ")
+}
+
+// silenceShown is how long tmux may take before the screen says so: at the start
+// it has not been asked yet.
+const silenceShown = 2 * time.Second
+
+func (m *Model) serverSilent(now time.Time) bool {
+	return !m.silent.IsZero() && now.Sub(m.silent) >= silenceShown
 }
 
 // workText is a long piece of work: what, and how far.
@@ -220,7 +228,7 @@ func (m *Model) footerNote(w int) string {
 
 // standing is what the message line says when nothing happened.
 func (m *Model) standing(now time.Time) (string, token) {
-	if m.snapshot.Server != "" {
+	if m.serverSilent(now) {
 		return clean(m.snapshot.Server), tDead
 	}
 	if len(m.snapshot.Work) > 0 {

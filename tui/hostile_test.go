@@ -79,6 +79,9 @@ func TestRowsKeepTheirWidthWhateverIsInThem(t *testing.T) {
 	for _, text := range hostile {
 		for _, size := range [][2]int{{40, 12}, {61, 21}, {120, 36}} {
 			for _, lang := range []string{"C.UTF-8", "C"} {
+				if lang == "C" && size[0] != 61 {
+					continue // ASCII changes characters, not the layout
+				}
 				tuitest.Run(t, fill(text).Named(text), tuitest.Options{Width: size[0], Height: size[1], Env: map[string]string{"LANG": lang}}, func(ui *tuitest.UI) {
 					tour(ui)
 					checkHarmless(t, ui)

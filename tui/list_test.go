@@ -190,3 +190,12 @@ func TestATerminalTooSmallGetsASentence(t *testing.T) {
 		ui.Resize(120, 36).Row("api-auth")
 	})
 }
+
+func TestTheSilenceOfTmuxIsSaidWhenItLasts(t *testing.T) {
+	screen(t, func(ui *tuitest.UI) {
+		ui.Fleet.Change(func(s *fleet.Snapshot) { s.Server = "tmux has not answered for a while" })
+		ui.Settle().NoRow("tmux gives no answer").Pass(4 * time.Second).Row("tmux gives no answer").Row("tmux has not answered for a while")
+		ui.Fleet.Change(func(s *fleet.Snapshot) { s.Server = "" })
+		ui.Settle().NoRow("tmux gives no answer")
+	})
+}

@@ -54,7 +54,7 @@ func (m *Model) entryLines(e *run.Execution, w, h int, selected bool) []string {
 		if live := m.log.live[e.ID]; live != nil && live.cancelled {
 			end = "cancelling"
 		}
-		end += "  " + age(time.Now().Sub(e.Started))
+		end += "  " + age(time.Since(e.Started))
 	case e.State != run.Exited || e.Record.ExitCode != 0:
 		t = tDead
 	}

@@ -27,7 +27,6 @@ type (
 		err    error
 		refs   []fleet.Ref // whose busy notes end
 		choose *fleet.Ref
-		attach bool   // attach to choose as soon as it has a pane
 		undo   bool   // it can be undone
 		then   intent // performed after success
 	}

@@ -37,7 +37,8 @@ type Model struct {
 	pressed       string // the first key of a binding of two
 	interrupted   time.Time
 
-	known     bool // a snapshot has come
+	known     bool      // a snapshot has come
+	silent    time.Time // since when tmux gives no answer; zero: it answers
 	snapshot  fleet.Snapshot
 	list      list
 	preview   preview

@@ -153,7 +153,7 @@ func (m *Model) captureCame(c captured) tea.Cmd {
 		p.still += 10
 	}
 	g := p.generation
-	wait := m.captureInterval() - time.Now().Sub(c.started)
+	wait := m.captureInterval() - time.Since(c.started)
 	return tea.Tick(max(wait, 0), func(time.Time) tea.Msg { return captureDue{g} })
 }
 

@@ -43,14 +43,14 @@ func (p *painter) join(selected bool, segments ...segment) string {
 // A rowView is all that a row's picture depends on, so that a picture can be
 // kept until one of these changes.
 type rowView struct {
-	kind                            rowKind
-	width                           int
-	selected, marked, folded        bool
-	number                          int
-	name, engine, git, age, text    string
-	status                          fleet.Status
-	pinned, archived, offered, busy bool
-	problem                         bool
+	kind                         rowKind
+	width                        int
+	selected, marked, folded     bool
+	number                       int
+	name, engine, git, age, text string
+	status                       fleet.Status
+	pinned, archived, offered    bool
+	problem                      bool
 }
 
 // columns of the list, by width.

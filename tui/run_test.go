@@ -129,7 +129,7 @@ func (tm *terminal) text() string {
 // waitFor blocks until the output since the last forget holds text.
 func (tm *terminal) waitFor(text string) {
 	tm.t.Helper()
-	deadline := time.After(10 * time.Second)
+	deadline := time.After(30 * time.Second)
 	for !strings.Contains(tm.text(), text) {
 		select {
 		case <-tm.came:
@@ -159,7 +159,7 @@ func (tm *terminal) wait() error {
 	case err := <-tm.ended:
 		<-tm.drained
 		return err
-	case <-time.After(10 * time.Second):
+	case <-time.After(30 * time.Second):
 		tm.t.Fatalf("the program does not end; output:\n%q", tm.text())
 		return nil
 	}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"testing"
 
-	"cellmux/engine/fleet"
 	"cellmux/shellctx/convo"
 	"cellmux/shellctx/run"
 	"cellmux/tui/tuitest"
@@ -156,5 +155,3 @@ func TestKeysTypedFastKeepTheirOrder(t *testing.T) {
 		ui.Settle().Called("Type %3 a").Called("Type %3 b c d")
 	})
 }
-
-var apiAuth = fleet.Ref{Cell: "api-auth", Slot: 0}

@@ -125,6 +125,11 @@ func (m *Model) snapshotCame(s fleet.Snapshot) tea.Cmd {
 	before := m.targetStatus()
 	s = harmless(s)
 	m.snapshot, m.known = s, true
+	if s.Server == "" {
+		m.silent = time.Time{}
+	} else if m.silent.IsZero() {
+		m.silent = time.Now()
+	}
 	m.list.show(s)
 	for ref := range m.busy {
 		if _, slot := m.list.find(ref); slot == nil && ref.Slot >= 0 {

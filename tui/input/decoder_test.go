@@ -1,7 +1,6 @@
 package input
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -184,7 +183,7 @@ func FuzzDecoderGivesBackEveryLetterAndNothingElse(f *testing.F) {
 			total += len(e)
 		}
 		if limit := len(bytes) + 16*strings.Count(bytes, "\x1b"); total > limit {
-			t.Fatal(fmt.Sprintf("%d bytes became %d", len(bytes), total))
+			t.Fatalf("%d bytes became %d", len(bytes), total)
 		}
 	})
 }
