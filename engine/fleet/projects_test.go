@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"cellmux/cell/cfg"
+	"cellmux/engine"
 )
 
 // projectFiles reads one project whose file is approved.
@@ -68,5 +69,14 @@ func TestABadProjectFileIsAProblemOfItsCellAlone(t *testing.T) {
 	_, problem, _ := files.Load(t.Context(), dir)
 	if !strings.Contains(problem, "devcell.toml:2:1: cell.stak: unknown key") || !strings.Contains(problem, "3:2: x: unknown key") || strings.Contains(problem, "\n") {
 		t.Errorf("problem %q", problem)
+	}
+}
+
+func TestKeysThatDoNothingAreToldAtALaunch(t *testing.T) {
+	files, dir := projectFiles(t, "[cell]\nkvm = true\n[op]\ndocuments = []\n")
+	values, err := files.Shown(nil).Values(t.Context(), engine.Cell{ProjectDir: dir})
+	notes := strings.Join(values.Notes, "\n")
+	if err != nil || !strings.Contains(notes, "devcell.toml:2:1: cell.kvm: has no effect") || !strings.Contains(notes, "devcell.toml:3:2: op: is deprecated: write secrets.onepassword") {
+		t.Errorf("%v, notes\n%s", err, notes)
 	}
 }

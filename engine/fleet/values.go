@@ -42,6 +42,9 @@ func (v values) Values(ctx context.Context, c engine.Cell) (engine.Values, error
 		return engine.Values{}, err
 	}
 	notes := resolved.Notes
+	for _, notice := range effective.Notices {
+		notes = append(notes, notice.String())
+	}
 	if effective.Pending != nil && len(effective.Pending.Waiting) > 0 {
 		notes = append(notes, effective.Pending.Summary())
 	}
