@@ -290,12 +290,17 @@ func (d *Docker) inspect(ctx context.Context, name string) (box, bool, error) {
 	if err := json.Unmarshal(result.Stdout, &answer); err != nil {
 		return box{}, false, fmt.Errorf("look at the container %s: the answer cannot be read: %w", name, err)
 	}
-	b := box{id: answer.ID, status: answer.Status, owner: answer.Labels[labelOwner]}
-	_ = json.Unmarshal([]byte(answer.Labels[labelSettings]), &b.settings) // unreadable: everything has changed
+	return d.box(answer.ID, answer.Status, answer.Labels), true, nil
+}
+
+// box reads a container's labels, and remembers for which user it was made.
+func (d *Docker) box(id, status string, labels map[string]string) box {
+	b := box{id: id, status: status, owner: labels[labelOwner]}
+	_ = json.Unmarshal([]byte(labels[labelSettings]), &b.settings) // unreadable: everything has changed
 	if b.owner == d.owner && b.settings["user"] != "" {
 		d.mu.Lock()
-		d.users[answer.Labels[labelCell]] = b.settings["user"]
+		d.users[labels[labelCell]] = b.settings["user"]
 		d.mu.Unlock()
 	}
-	return b, true, nil
+	return b
 }

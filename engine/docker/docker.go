@@ -167,6 +167,9 @@ func (d *Docker) Up(ctx context.Context, c engine.Cell, progress func(engine.Pro
 	if err := d.local(ctx); err != nil {
 		return err
 	}
+	if b, ok := d.glance(ctx, d.containerName(c.Name)); ok && b.owner == d.owner && b.status == "running" {
+		return nil
+	}
 	if b, found, err := d.inspect(ctx, d.containerName(c.Name)); err != nil || found && b.owner == d.owner && b.status == "running" {
 		return err
 	}

@@ -165,6 +165,43 @@ func TestRealClientOfAHungDaemonComesBackInTime(t *testing.T) {
 	}
 }
 
+// What the socket says is believed only where it says that our container runs.
+func TestAnythingUnusualOfTheSocketIsNoAnswer(t *testing.T) {
+	for name, answer := range map[string]string{
+		"not ours":     "HTTP/1.1 200 OK\r\n\r\n" + `{"Id":"x","State":{"Status":"running"},"Config":{"Labels":{}}}`,
+		"not there":    "HTTP/1.1 404 Not Found\r\n\r\n" + `{"message":"No such container"}`,
+		"an error":     "HTTP/1.1 500 Internal Server Error\r\n\r\n{}",
+		"no JSON":      "HTTP/1.1 200 OK\r\n\r\nhello",
+		"no HTTP":      "hello\r\n",
+		"nothing":      "",
+		"another type": "HTTP/1.1 200 OK\r\n\r\n" + `{"Id":7,"State":"running"}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			socket := filepath.Join(t.TempDir(), "docker.sock")
+			listener, err := net.Listen("unix", socket)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer listener.Close()
+			go func() {
+				for {
+					conn, err := listener.Accept()
+					if err != nil {
+						return
+					}
+					_, _ = conn.Read(make([]byte, 4096))
+					_, _ = conn.Write([]byte(answer))
+					_ = conn.Close()
+				}
+			}()
+			d, c := said(t, `echo "Cannot connect to the Docker daemon" >&2; exit 1`, "DOCKER_HOST=unix://"+socket)
+			if err := d.Up(context.Background(), c, nil); !errors.Is(err, docker.ErrNoDaemon) {
+				t.Errorf("Up = %v, want what the command says", err)
+			}
+		})
+	}
+}
+
 // A row that cannot be read is no shorter list: somebody would conclude that
 // cells are gone.
 func TestListThatCannotBeReadIsNoList(t *testing.T) {

@@ -422,6 +422,33 @@ func TestRealFiftyContainersAreOneCall(t *testing.T) {
 	}
 }
 
+// Opening a pane in a running cell starts no docker command but the pane's own.
+func TestRealRunningCellIsFoundWithoutACommand(t *testing.T) {
+	count := &counter{Runner: proc.New()}
+	l := newLab(t, func(o *docker.Options) { o.Runner = count })
+	c := l.cell(nil)
+	l.up(c)
+	count.n = 0
+	l.up(c)
+	if count.n != 0 {
+		t.Errorf("it took %d calls", count.n)
+	}
+	// An engine that has not made the container finds the right user, too.
+	count.n = 0
+	l.engine = docker.New(l.o)
+	l.up(c)
+	if got := l.output(c, "id -un"); got != "ada" || count.n != 0 {
+		t.Errorf("the user is %s, after %d calls", got, count.n)
+	}
+	if err := l.engine.Down(l.ctx(), c); err != nil {
+		t.Fatal(err)
+	}
+	l.up(c)
+	if got := l.output(c, "echo on"); got != "on" {
+		t.Errorf("after it was down: %q", got)
+	}
+}
+
 type counter struct {
 	proc.Runner
 	n int
