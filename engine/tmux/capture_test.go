@@ -159,7 +159,7 @@ func TestFollowSendsWhatChanges(t *testing.T) {
 	var last Screen
 	await := func(want string) {
 		t.Helper()
-		deadline := time.After(10 * time.Second)
+		deadline := time.After(30 * time.Second)
 		for !strings.Contains(strings.Join(last.Rows, "\n"), want) {
 			select {
 			case e, ok := <-events:

@@ -59,7 +59,7 @@ func newPrivate(t *testing.T, change ...func(*Options)) *private {
 
 // raw runs tmux itself against the private socket.
 func (p *private) raw(args ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "tmux", append([]string{"-u", "-L", "test", "-f", "/dev/null"}, args...)...)
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + p.dir, "TERM=xterm-256color", "TMUX_TMPDIR=" + p.dir}
@@ -100,7 +100,7 @@ func (p *private) start() (stop func()) {
 
 func (p *private) eventually(what string, cond func() bool) {
 	p.t.Helper()
-	deadline := time.Now().Add(15 * time.Second)
+	deadline := time.Now().Add(30 * time.Second)
 	for pause := time.Millisecond; !cond(); pause = min(2*pause, 50*time.Millisecond) {
 		if time.Now().After(deadline) {
 			p.t.Fatalf("waited in vain for %s; the list is %+v", what, p.List())

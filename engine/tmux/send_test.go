@@ -88,7 +88,7 @@ func TestPasteIntoAPaneThatHasJustDied(t *testing.T) {
 			t.Fatal(err)
 		}
 		// No waiting: the pastes race with the death, and must lose to it once.
-		deadline := time.Now().Add(10 * time.Second)
+		deadline := time.Now().Add(30 * time.Second)
 		for {
 			err := p.Paste(t.Context(), id, "into the grave")
 			if errors.Is(err, ErrDead) {

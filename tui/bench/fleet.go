@@ -113,7 +113,7 @@ func (s *stage) await(p pane, text string) error {
 	return fmt.Errorf("pane %s never showed %q", p.session, text)
 }
 
-// busy makes the first n panes print without pause; quiet ends that.
+// busy makes the first n panes print without pause, until the stage ends.
 func (s *stage) busy(n int) error {
 	for _, p := range s.panes[:min(n, len(s.panes))] {
 		if err := s.typeLine(p, s.self+" -print"); err != nil {
@@ -121,23 +121,6 @@ func (s *stage) busy(n int) error {
 		}
 	}
 	time.Sleep(500 * time.Millisecond)
-	return nil
-}
-
-func (s *stage) quiet(n int) error {
-	for _, p := range s.panes[:min(n, len(s.panes))] {
-		if _, err := s.tmux("send-keys", "-t", p.id, "C-c"); err != nil {
-			return err
-		}
-	}
-	for _, p := range s.panes[:min(n, len(s.panes))] {
-		if err := s.typeLine(p, "clear; printf 'mark-%s-\\n' "+p.session); err != nil {
-			return err
-		}
-		if err := s.await(p, mark(p.session)); err != nil {
-			return err
-		}
-	}
 	return nil
 }
 

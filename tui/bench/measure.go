@@ -15,10 +15,9 @@ import (
 
 // contestant is one of the two programs that are measured.
 type contestant struct {
-	name  string
-	path  string
-	args  []string
-	first string // session whose mark the first preview shows
+	name string
+	path string
+	args []string
 }
 
 // figures are samples in milliseconds unless named otherwise.
@@ -219,7 +218,7 @@ func quantile(samples []float64, q float64) float64 {
 	return sorted[min(len(sorted)-1, int(q*float64(len(sorted))))]
 }
 
-// selectPane moves the selection to a row whose pane prints.
+// selectBusy moves the selection to a row whose pane prints.
 func selectBusy(p *program) error {
 	for range 8 {
 		if _, err := p.until("stamps", 700*time.Millisecond, func(rows []string) bool {
