@@ -43,10 +43,6 @@ func start() int {
 	}
 	w := wiring{environ: os.Environ()}
 	w.home = w.getenv("HOME")
-	if w.home == "" {
-		fmt.Fprintln(os.Stderr, "cellmux: HOME is not set: there is nowhere to keep anything")
-		return cli.ExitFailed
-	}
 	w.user = userName(w.getenv)
 	w.paths = cli.PathsFrom(w.getenv, w.home, os.TempDir(), strconv.Itoa(os.Getuid()))
 	w.dir, _ = os.Getwd() // "" when it is gone: commands say so

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -58,6 +59,9 @@ const closePatience = 10 * time.Second
 // early does with the tmux server: it gets it before the database is opened, so
 // that tmux can be asked meanwhile. early may be nil.
 func (w wiring) open(ctx context.Context, prompts cell.ResolveOpts, early func(*tmux.Server)) (*application, error) {
+	if w.home == "" {
+		return nil, errors.New("HOME is not set: there is nowhere to keep anything")
+	}
 	chosen, err := w.settings()
 	if err != nil {
 		return nil, err

@@ -82,7 +82,7 @@ func TestTheCurrentDirectoryIsOfferedAndEnterOpensIt(t *testing.T) {
 	tuitest.Run(t, f, tuitest.Options{Directory: "/src/web", Width: 100, Height: 30}, func(ui *tuitest.UI) {
 		ui.Selected("web", "host", "not yet").Row("/src/web is not a cell yet.")
 		golden(t, ui, "offered-100x30")
-		ui.Press("enter").Called("NewCell /src/web web main host").Called("Open web ")
+		ui.Press("enter").Called("NewCell /src/web  main ").Called("Open web ")
 		ui.Selected("claude").Row("Opened web.")
 		ui.Press("enter").Called("Attach %101")
 	})
@@ -100,10 +100,10 @@ func TestAProjectFileIsShownForApprovalBeforeItActs(t *testing.T) {
 		ui.Row("devcell.toml waits for your approval").Press("enter").Row("Approve /src/web/devcell.toml?").Row("runs `make deps` at start")
 		ui.NotCalled("NewCell")
 		golden(t, ui, "approval-100x30")
-		ui.Press("enter").NotCalled("Trust").Called("NewCell /src/web web main host") // the default is No
+		ui.Press("enter").NotCalled("Trust").Called("NewCell /src/web  main ") // the default is No
 	})
 	tuitest.Run(t, world(), tuitest.Options{Width: 100, Height: 30}, func(ui *tuitest.UI) {
-		ui.Press("enter", "y").Called("Trust web hash-of-web").Called("NewCell /src/web web main host")
+		ui.Press("enter", "y").Called("Trust web hash-of-web").Called("NewCell /src/web  main ")
 	})
 }
 

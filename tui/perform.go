@@ -39,7 +39,9 @@ func (m *Model) perform(i intent) tea.Cmd {
 	case openCell:
 		m.say("Opening " + i.cell.Name + " …")
 		return m.work(fleet.Ref{Cell: i.cell.Name, Slot: fleet.WholeCell}, slowly, func(ctx context.Context) done {
-			name, err := f.NewCell(ctx, fleet.NewCell{ProjectDir: i.cell.ProjectDir, Name: i.cell.Name, Workspace: i.cell.Workspace, Engine: i.cell.Engine})
+			// The offered name is a proposal, since a cell in the trash may have had
+			// it, and its engine a guess: which one it gets is selected now.
+			name, err := f.NewCell(ctx, fleet.NewCell{ProjectDir: i.cell.ProjectDir, Workspace: i.cell.Workspace})
 			if err != nil {
 				return done{err: err}
 			}

@@ -100,8 +100,12 @@ func open(ctx context.Context, path string, now func() time.Time) (*DB, Report, 
 	return db, report, nil
 }
 
+// guardTimeout is how long Open waits for others that open: each holds the guard
+// for a moment, but fifty at once on a busy machine take their turns.
+const guardTimeout = time.Minute
+
 func waitForGuard(ctx context.Context, path string) (*lock.File, error) {
-	ctx, cancel := context.WithTimeout(ctx, BusyTimeout)
+	ctx, cancel := context.WithTimeout(ctx, guardTimeout)
 	defer cancel()
 	return lock.Wait(ctx, path)
 }

@@ -106,7 +106,7 @@ func (f *Fleet) Prompts(ctx context.Context, r Ref) (Prompts, error) {
 	if err != nil {
 		return Prompts{}, fmt.Errorf("the base prompt of %s: %w", r, err)
 	}
-	about := f.configOf(c)
+	about := f.configOf(ctx, c)
 	about.Slot = max(r.Slot, 0)
 	overlay, err := cell.AssembleOverlayPrompt(about, config, opts)
 	if err != nil {

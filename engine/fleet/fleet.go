@@ -151,7 +151,7 @@ func (f *Fleet) build(ctx context.Context, list tmux.List, fresh bool) (Snapshot
 	for _, c := range cells {
 		in.project[c.Name] = f.lookAt(ctx, c)
 	}
-	f.o.Watcher.Observe(f.observed(cells, slots, list))
+	f.o.Watcher.Observe(f.observed(ctx, cells, slots, list))
 	if fresh {
 		f.o.Watcher.Read(ctx)
 	}
@@ -200,10 +200,10 @@ func (f *Fleet) queued(ctx context.Context) (map[Ref]int, error) {
 }
 
 // observed are the slots that have a pane, as the watcher wants them.
-func (f *Fleet) observed(cells []state.Cell, slots []state.Slot, list tmux.List) []agent.Slot {
+func (f *Fleet) observed(ctx context.Context, cells []state.Cell, slots []state.Slot, list tmux.List) []agent.Slot {
 	configs := make(map[string]cfg.Config, len(cells))
 	for _, c := range cells {
-		configs[c.Name] = f.configOf(c)
+		configs[c.Name] = f.configOf(ctx, c)
 	}
 	panes := panesBySlot(list)
 	var out []agent.Slot
@@ -241,17 +241,14 @@ func (f *Fleet) workspaceHome(workspace string) string {
 }
 
 // configOf is a cell's part of what its slots' programs are told.
-func (f *Fleet) configOf(c state.Cell) cfg.Config {
+func (f *Fleet) configOf(ctx context.Context, c state.Cell) cfg.Config {
 	out := cfg.Config{
 		Workspace: c.Workspace, WorkspaceHome: f.workspaceHome(c.Workspace), Cell: c.Name,
 		ProjectDir: c.ProjectDir, Engine: c.Engine, HostUser: f.o.HostUser,
 	}
 	for _, e := range f.o.Engines {
 		if string(e.Kind()) == c.Engine {
-			out.Guest = e.Guest(engine.Cell{
-				Name: c.Name, Workspace: c.Workspace, WorkspaceHome: out.WorkspaceHome,
-				ProjectDir: c.ProjectDir, Kind: e.Kind(),
-			})
+			out.Guest = e.Guest(f.engineCell(ctx, c))
 		}
 	}
 	return out

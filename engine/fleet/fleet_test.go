@@ -68,6 +68,23 @@ func TestOfferIsNeverTakenForTheCellThatHasItsName(t *testing.T) {
 	}
 }
 
+func TestOfferOfADirectoryWhoseCellWasDeletedGetsAFreshName(t *testing.T) {
+	w := newWorld(t)
+	w.cellWith(t, "shell")
+	if err := w.Delete(t.Context(), Ref{"api", WholeCell}); err != nil {
+		t.Fatal(err)
+	}
+	w.o.Offer = w.project
+	snap, err := w.Refresh(t.Context())
+	if err != nil || len(snap.Cells) != 1 || !snap.Cells[0].Offered {
+		t.Fatalf("%v, %+v", err, snap.Cells)
+	}
+	ref, err := w.Open(t.Context(), snap.Cells[0].Name, "shell")
+	if err != nil || ref != (Ref{"api-2", 0}) {
+		t.Errorf("%v, %v", ref, err)
+	}
+}
+
 func TestOneDirectoryReachedByALinkIsOneCell(t *testing.T) {
 	w := newWorld(t)
 	w.cellWith(t)
@@ -89,7 +106,7 @@ func TestWithoutAnAgentAShellIsOpened(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s := w.slot(t, ref); s.Agent != "shell" {
+	if s := w.slot(t, ref); s.Agent != "shell" || !strings.Contains(strings.Join(s.Notes, "\n"), "npm install") {
 		t.Errorf("%+v", s)
 	}
 }

@@ -46,6 +46,9 @@ func join(in listing, since ages) Snapshot {
 		}
 		judge(&row, s, in.panes, pane, alive, in.active[ref])
 		row.Notes = append(slices.Clone(in.notes[ref]), row.Notes...)
+		if s.Agent == shellAgent && row.Status.Live() && len(row.Notes) > 0 {
+			row.Detail += "  " + row.Notes[0] // such as how to get an agent
+		}
 		row.Since = since.begin(ref, row, in.active[ref], in.taken)
 		bySlot[s.Cell] = append(bySlot[s.Cell], row)
 	}
@@ -136,7 +139,7 @@ var statusOf = map[agent.State]Status{
 
 // paneDetail is what a live pane says about itself when its agent says nothing.
 func paneDetail(s state.Slot, pane tmux.Pane) string {
-	if s.Agent == "shell" {
+	if s.Agent == shellAgent {
 		return pane.Command
 	}
 	return pane.Title
@@ -158,6 +161,9 @@ func (a ages) begin(ref Ref, row Slot, act agent.Status, now time.Time) time.Tim
 	old, known := a[ref]
 	if known && old.status == row.Status && old.pane == row.Pane {
 		return old.since
+	}
+	if !known && !row.Status.Live() {
+		now = time.Time{} // the first look cannot tell for how long it has been so
 	}
 	a[ref] = age{status: row.Status, pane: row.Pane, since: now}
 	return now

@@ -27,6 +27,11 @@ func (f *Fleet) offered(ctx context.Context, cells []state.Cell) *Cell {
 		taken[c.Name] = true
 	}
 	found := f.lookAt(ctx, state.Cell{Engine: string(engine.Host), ProjectDir: dir})
+	config, _, _ := f.o.Projects.Load(ctx, dir)
+	kind, reason := string(engine.Host), "the default"
+	if asked := config.Cell.Engine; asked != "" {
+		kind, reason = asked, "asked for by [cell] engine"
+	}
 	name := state.BaseName(dir)
 	if taken[name] {
 		// Which number it gets is decided when it is made; until then the offer
@@ -35,7 +40,7 @@ func (f *Fleet) offered(ctx context.Context, cells []state.Cell) *Cell {
 	}
 	return &Cell{
 		Name: name, Title: filepath.Base(dir), Workspace: DefaultWorkspace, ProjectDir: dir,
-		Engine: string(engine.Host), EngineReason: "the default", Offered: true,
+		Engine: kind, EngineReason: reason, Offered: true,
 		Problem: found.problem, Approval: found.approval,
 	}
 }

@@ -84,7 +84,28 @@ func (f *Fleet) Open(ctx context.Context, cell, agent string) (Ref, error) {
 		cleanup := context.WithoutCancel(ctx)
 		return Ref{}, f.did(fmt.Sprintf("open %s in %s", name, c.Name), errors.Join(err, f.o.Store.DeleteSlot(cleanup, ref.Cell, ref.Slot)))
 	}
+	if agent == "" && name == shellAgent {
+		f.noteNoAgent(ref)
+	}
 	return ref, f.did(fmt.Sprintf("open %s in %s", name, ref), nil)
+}
+
+// shellAgent is what is opened where no agent was found.
+const shellAgent = "shell"
+
+// noteNoAgent says beside a shell that was opened for want of an agent how to
+// get one.
+func (f *Fleet) noteNoAgent(r Ref) {
+	for _, name := range f.agentNames() {
+		a, _ := f.o.Agents.Lookup(name)
+		if !a.TakesMessages() || a.Install() == "" {
+			continue
+		}
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.notes[r] = append(f.notes[r], fmt.Sprintf("No agent was found on PATH. To get %s: %s", a.Title(), a.Install()))
+		return
+	}
 }
 
 // takeOffer makes the offered cell when that is what was named.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -29,23 +31,45 @@ type ProjectFiles struct {
 	loaded map[string]loadedProject
 }
 
-// loadedProject remembers an answer for a moment: one list asks for the same
-// directory several times.
+// loadedProject remembers an answer until one of its files changes. Where there
+// is a project's file it is looked at again after a moment, too: another cellmux
+// may have approved it, or taken the approval back.
 type loadedProject struct {
-	effective *cfg.Effective
-	err       error
-	at        time.Time
+	effective       *cfg.Effective
+	err             error
+	global, project stamp
+	at              time.Time
 }
 
-const loadedFor = time.Second
+// stamp tells one content of a file from another.
+type stamp struct {
+	modified time.Time
+	size     int64
+}
+
+func stampOf(file string) stamp {
+	info, err := os.Stat(file)
+	if err != nil {
+		return stamp{}
+	}
+	return stamp{info.ModTime(), info.Size()}
+}
+
+// verdictFor is how long a project's file counts as approved, or not, without
+// another look. A launch always looks.
+const verdictFor = time.Second
 
 var _ Projects = (*ProjectFiles)(nil)
 
 func (p *ProjectFiles) load(dir string) (*cfg.Effective, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if known, has := p.loaded[dir]; has && time.Since(known.at) < loadedFor {
-		return known.effective, known.err
+	global, project := stampOf(p.Global), stampOf(filepath.Join(dir, cfg.ProjectFileName))
+	if known, has := p.loaded[dir]; has && known.global == global && known.project == project {
+		settled := known.err == nil && known.effective.ProjectFile == ""
+		if settled || time.Since(known.at) < verdictFor {
+			return known.effective, known.err
+		}
 	}
 	effective, err := cfg.Load(cfg.Sources{
 		GlobalFile: p.Global, ProjectDir: dir, Home: p.Home, Getenv: p.Getenv, Approvals: p.Approvals,
@@ -53,7 +77,7 @@ func (p *ProjectFiles) load(dir string) (*cfg.Effective, error) {
 	if p.loaded == nil {
 		p.loaded = map[string]loadedProject{}
 	}
-	p.loaded[dir] = loadedProject{effective, err, time.Now()}
+	p.loaded[dir] = loadedProject{effective, err, global, project, time.Now()}
 	return effective, err
 }
 

@@ -40,7 +40,7 @@ type Slot struct {
 	Status     Status
 	Detail     string    // what it does, or why it failed; one line, control characters removed
 	Question   string    // of a waiting agent, in its own words
-	Since      time.Time // when Status began
+	Since      time.Time // when Status began; zero: before anybody looked
 	Pane       string    // tmux pane ID; "" when there is none
 	ExitStatus int
 	Notes      []string // for the Info tab

@@ -31,6 +31,7 @@ func (p *ProjectFiles) Shown(environ []string) engine.Configs {
 
 // Values implements engine.Configs.
 func (v values) Values(ctx context.Context, c engine.Cell) (engine.Values, error) {
+	v.files.forget(c.ProjectDir) // what was approved a moment ago may be another file by now
 	effective, err := v.files.load(c.ProjectDir)
 	if err != nil {
 		return engine.Values{}, err

@@ -17,7 +17,10 @@ import (
 
 	"cellmux/cell"
 	"cellmux/cell/cfg"
+	"cellmux/cell/proc"
+	"cellmux/cell/state"
 	"cellmux/engine/fleet"
+	"cellmux/engine/tmux"
 )
 
 // Exit codes. `cellmux run` passes the exit code of its command on instead,
@@ -144,7 +147,7 @@ func exitCode(ctx context.Context, err error) (code int, silent bool) {
 		return ExitNotFound, false
 	case errors.Is(err, fleet.ErrLive), errors.Is(err, fleet.ErrApproval):
 		return ExitRefused, false
-	case errors.Is(err, fleet.ErrUnavailable):
+	case unavailable(err):
 		return ExitUnavailable, false
 	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
 		return ExitInterrupted, false
@@ -152,6 +155,21 @@ func exitCode(ctx context.Context, err error) (code int, silent bool) {
 		return ExitTimeout, false
 	}
 	return ExitFailed, false
+}
+
+// unavailable tells that something that every command needs gives no answer, or
+// not this one.
+func unavailable(err error) bool {
+	for _, target := range []error{
+		fleet.ErrUnavailable,
+		tmux.ErrNoAnswer, tmux.ErrOld, proc.ErrNotFound,
+		state.ErrReadOnly, state.ErrFull, state.ErrLocked, state.ErrDamaged, state.ErrNewer,
+	} {
+		if errors.Is(err, target) {
+			return true
+		}
+	}
+	return false
 }
 
 // commands holds what the commands of one invocation share.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -132,6 +133,9 @@ runs is left as it is.`,
 				if ref, err = app.Fleet.Open(ctx, ref.Cell, agent); err != nil {
 					return err
 				}
+				if agent == "" {
+					c.sayNotes(ctx, app, ref)
+				}
 			} else {
 				if agent != "" {
 					return usagef("--agent goes with a new slot; %s has its agent", ref)
@@ -166,6 +170,19 @@ runs is left as it is.`,
 	cmd.Flags().BoolVar(&attach, "attach", false, "attach to the pane at once")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "write the slot as JSON")
 	return cmd
+}
+
+// sayNotes tells what the user should know about a slot that was opened without
+// naming an agent, such as that none was found.
+func (c *commands) sayNotes(ctx context.Context, app *App, ref fleet.Ref) {
+	snap, err := app.Fleet.Refresh(ctx)
+	if err != nil {
+		return // the slot is open; its notes are in the list
+	}
+	s, _ := findSlot(snap, ref)
+	for _, note := range s.Notes {
+		c.say("%s", oneLine(note))
+	}
 }
 
 func (c *commands) printOpened(cmd *cobra.Command, app *App, ref fleet.Ref) error {
