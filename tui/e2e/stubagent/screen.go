@@ -123,6 +123,7 @@ func (a *agent) interactive() int {
 		b.history = append(b.history, "(resumed "+a.session+")")
 	}
 	a.register("idle", "")
+	a.hook("SessionStart", map[string]any{"source": map[bool]string{true: "resume", false: "startup"}[a.resumed]})
 	b.draw()
 	inputs := make(chan input, 16)
 	go readInputs(inputs)
@@ -212,9 +213,11 @@ func (b *box) submit(text string) (code int, end bool) {
 	case "/clear":
 		b.agent.session = fmt.Sprintf("00000000-0000-4000-8000-%012d", time.Now().UnixNano()%1e12)
 		b.agent.register("idle", "")
+		b.agent.hook("SessionStart", map[string]any{"source": "clear"})
 		b.history = []string{"(cleared)"}
 		return 0, false
 	}
+	b.agent.hook("UserPromptSubmit", map[string]any{"prompt": text})
 	b.agent.receive(text)
 	b.history = append(b.history, "> "+firstLine(text))
 	switch {
@@ -223,6 +226,7 @@ func (b *box) submit(text string) (code int, end bool) {
 	case strings.Contains(text, "ASK"):
 		b.question, b.asked = "Bash(touch made-by-stub)", text
 		b.agent.register("waiting", "permission prompt")
+		b.agent.hook("PermissionRequest", map[string]any{"tool_name": "Bash", "tool_input": map[string]any{"command": "touch made-by-stub"}})
 	case strings.Contains(text, "BUSY "):
 		_, path, _ := strings.Cut(text, "BUSY ")
 		b.busyTill = strings.Fields(path)[0]
@@ -237,6 +241,9 @@ func (b *box) finish(reply string) {
 	b.agent.answer(reply)
 	b.history = append(b.history, "● "+reply)
 	b.agent.register("idle", "")
+	if reply != "rejected" && reply != "interrupted" { // of which Claude Code's hooks say nothing
+		b.agent.hook("Stop", map[string]any{"last_assistant_message": reply})
+	}
 	if len(b.queued) > 0 {
 		next := b.queued[0]
 		b.queued = b.queued[1:]
