@@ -118,6 +118,10 @@ func (m *Model) capture() tea.Cmd {
 
 func (m *Model) ask() tea.Cmd {
 	p := &m.preview
+	if p.pane == "" { // the selection has moved to a row without one meanwhile
+		p.again = false
+		return nil
+	}
 	if p.inFlight >= p.limit {
 		p.again = true
 		return nil
