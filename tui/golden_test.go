@@ -2,7 +2,10 @@ package tui_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
+
+	"github.com/hinshun/vt10x"
 
 	"cellmux/tui/tuitest"
 )
@@ -29,4 +32,22 @@ func TestFramesAtEverySize(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestTheTerminalShowsWhatTheFrameSays(t *testing.T) {
+	// Rows place the cursor by sequences, which Frame does not see: a terminal
+	// emulator must come to the same picture, with a box over it too.
+	screen(t, func(ui *tuitest.UI) {
+		for _, keys := range [][]string{{}, {"j", "x"}, {"esc", ":"}, {"esc", "?"}, {"esc", "n"}, {"esc", "!"}} {
+			ui.Press(keys...)
+			emulator := vt10x.New(vt10x.WithSize(120, 36))
+			fmt.Fprint(emulator, strings.ReplaceAll(ui.Colours(), "\n", "\r\n"))
+			got := strings.Split(strings.TrimRight(emulator.String(), "\n"), "\n")
+			for i, want := range strings.Split(ui.Frame(), "\n") {
+				if i >= len(got) || strings.TrimRight(got[i], " ") != strings.TrimRight(want, " ") {
+					t.Fatalf("after %v the terminal's row %d is\n%q, want\n%q", keys, i, got[min(i, len(got)-1)], want)
+				}
+			}
+		}
+	})
 }

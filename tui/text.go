@@ -1,6 +1,8 @@
 package tui
 
 import (
+	"regexp"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -170,9 +172,15 @@ func cutCells(s string, column int) (before, at, after string) {
 	return before, cluster, rest[len(cluster):]
 }
 
+// placing matches what besides puts into a row to place the cursor.
+var placing = regexp.MustCompile(`\x1b\[[0-9]+G`)
+
 // overwrite puts a patch of n cells on a painted row, at a column. A wide
 // character that the patch cuts in half becomes a space.
 func overwrite(row, patch string, column, n int) string {
+	// Truncate keeps every sequence behind the cut, and one that places the
+	// cursor would move the patch.
+	row = placing.ReplaceAllString(row, "")
 	before := ansi.Truncate(row, column, "")
 	room := max(0, ansi.StringWidth(row)-column-n)
 	cut := column + n
@@ -182,5 +190,6 @@ func overwrite(row, patch string, column, n int) string {
 		after = ansi.TruncateLeft(row, cut, "")
 	}
 	after = spaces(room-ansi.StringWidth(after)) + after
-	return before + "\x1b[m" + spaces(column-ansi.StringWidth(before)) + patch + after + "\x1b[m"
+	at := func(column int) string { return "\x1b[" + strconv.Itoa(column+1) + "G" }
+	return before + "\x1b[m" + spaces(column-ansi.StringWidth(before)) + at(column) + patch + at(column+n) + after + "\x1b[m"
 }
