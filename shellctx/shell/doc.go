@@ -15,6 +15,9 @@
 // differences that the tests know are listed, each with its reason, in
 // testdata/differential.txt.
 //
+// On Windows, cat, cp, find, ls, mkdir, mv, rm, tar, touch and their like run in
+// this process, on u-root's Go versions. jq does everywhere (gojq).
+//
 // # What persists in a Shell
 //
 // The working directory and exported scalar variables persist from one Exec to

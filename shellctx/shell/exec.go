@@ -24,6 +24,14 @@ func (x *execution) exec(ctx context.Context, args []string) error {
 	if own, ok := x.internal(args[0]); ok {
 		return own(ctx, hc, args)
 	}
+	if run := coreutil(args[0]); run != nil {
+		err := run(ctx, args)
+		if _, ok := errors.AsType[interp.ExitStatus](err); err != nil && !ok && ctx.Err() == nil {
+			_, _ = fmt.Fprintf(hc.Stderr, "%s: %v\n", args[0], err)
+			return interp.ExitStatus(1)
+		}
+		return err
+	}
 	path, code, reason := find(hc.Dir, hc.Env, args[0])
 	if code != 0 {
 		_, _ = fmt.Fprintf(hc.Stderr, "%s: %s\n", args[0], reason)

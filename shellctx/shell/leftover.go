@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"cellmux/cell/proc"
@@ -23,7 +22,6 @@ type Leftover struct {
 	x       *execution
 	streams *streams
 	done    chan struct{}
-	once    sync.Once
 }
 
 // List returns what still runs now; it reads the system's process table.

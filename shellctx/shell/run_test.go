@@ -8,6 +8,9 @@ import (
 	"time"
 )
 
+// promise is the time in which a cancelled command returns (issue D).
+const promise = 2500 * time.Millisecond
+
 // result is what a test sees of one command.
 type result struct {
 	stdout, stderr string
