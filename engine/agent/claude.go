@@ -387,10 +387,7 @@ func claudeStarting(s sight, status Status) Status {
 	return status
 }
 
-var (
-	claudeChoice = regexp.MustCompile(`^\s*[│┃]?\s*❯\s+(\d+\.\s|Yes|No\b)`)
-	claudeAsks   = regexp.MustCompile(`\?\s*$`)
-)
+var claudeChoice = regexp.MustCompile(`^\s*[│┃]?\s*❯\s+(\d+\.\s|Yes|No\b)`)
 
 // claudeQuestion takes the question of a dialog from the screen: from the last
 // line above the choices up to the first choice.

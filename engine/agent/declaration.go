@@ -51,7 +51,7 @@ type declaration struct {
 
 // facts are a declaration's words in docs/agents.md.
 type facts struct {
-	identity, overlay, status, headless, limits string
+	identity, overlay, status string
 }
 
 // builtin returns the declarations in the order of preference.

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -85,6 +86,14 @@ func newUser(t *testing.T, name string) *user {
 		}
 		_, _ = u.run("stop", "--force", "demo")
 		_, _ = u.tmux("kill-server")
+		// gemini's second process outlives the loss of its terminal.
+		for _, process := range u.processes() {
+			if pid, err := strconv.Atoi(filepath.Base(process)); err == nil && pid != os.Getpid() {
+				if p, err := os.FindProcess(pid); err == nil {
+					_ = p.Kill()
+				}
+			}
+		}
 	})
 	return u
 }
