@@ -402,7 +402,7 @@ func TestChangeOfAnotherProcessShowsAtOnce(t *testing.T) {
 
 func waitFor(t *testing.T, lists <-chan Snapshot, ok func(Snapshot) bool) {
 	t.Helper()
-	deadline := time.After(10 * time.Second)
+	deadline := time.After(30 * time.Second)
 	var last Snapshot
 	for {
 		select {
