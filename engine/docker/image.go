@@ -155,7 +155,8 @@ func (d *Docker) make(ctx context.Context, r recipe, progress func(engine.Progre
 	if r.dockerfile == "" {
 		return d.stream(ctx, "pull the image "+r.reference, "", progress, "pull", r.reference)
 	}
-	args := []string{"build", "--tag", r.reference, "--label", labelOwner + "=" + d.owner, "--label", labelImage + "=" + r.label}
+	// The older builder leaves the container of a failed step behind otherwise.
+	args := []string{"build", "--force-rm", "--tag", r.reference, "--label", labelOwner + "=" + d.owner, "--label", labelImage + "=" + r.label}
 	for _, name := range slices.Sorted(maps.Keys(r.arguments)) {
 		args = append(args, "--build-arg", name+"="+r.arguments[name])
 	}

@@ -143,6 +143,9 @@ func TestRealBuildThatFailsSaysWhyAndOneThatIsCancelledEnds(t *testing.T) {
 	if _, err := l.engine.BuildImage(l.ctx(), c, nil); err == nil || !strings.Contains(err.Error(), "exit 9") {
 		t.Errorf("BuildImage = %v, want what failed", err)
 	}
+	if left := l.docker("ps", "--all", "--quiet", "--filter", "ancestor="+testImage, "--filter", "exited=9"); left != "" {
+		t.Errorf("the failed step left the container %s", left)
+	}
 	devcontainer(t, c.ProjectDir, `{"build": {"dockerfile": "Dockerfile"}}`, "FROM "+testImage+"\nRUN echo begun && sleep 1000\n")
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
