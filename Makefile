@@ -6,7 +6,6 @@
 
 GO    ?= go
 TOOL  := $(GO) tool -modfile=.ci/tools.mod
-CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/cellmux-test
 
 .PHONY: run build test checks test-real bench screenshots
 

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"cellmux/cell"
+	"cellmux/cell/git"
 )
 
 // forwarded are the provider variables that a guest gets from the host by name
@@ -27,13 +28,6 @@ var plainForwarded = []string{"ANTHROPIC_BASE_URL", "ANTHROPIC_MODEL", "ANTHROPI
 // ownVariables never reach what runs in a cell: they describe cellmux's own
 // terminal and processes, and the pane has its own.
 var ownVariables = []string{"TERM", "TMUX", "TMUX_PANE", "CELLMUX_EXECUTION"}
-
-// gitLocation are the variables that git sets for the hooks that it runs: they
-// point at one repository, and a pane belongs to another.
-var gitLocation = []string{
-	"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR",
-	"GIT_PREFIX", "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_QUARANTINE_PATH",
-}
 
 // Variable is one variable of a program's environment, or one that was kept out
 // of it, and why.
@@ -136,7 +130,7 @@ func (e *Environment) inherit(in cell.NarrowInput) {
 		})
 	}
 	e.drop(ownVariables, "it belongs to cellmux's own terminal")
-	e.drop(gitLocation, "it points git at another repository")
+	e.drop(git.LocationVariables(), "it points git at another repository")
 }
 
 // forward adds the provider variables that a guest gets by name, and says of

@@ -35,6 +35,10 @@ var locationVariables = []string{
 	"GIT_PREFIX", "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_QUARANTINE_PATH",
 }
 
+// LocationVariables are the names of the variables that point git at a
+// repository, in a slice of the caller's own.
+func LocationVariables() []string { return slices.Clone(locationVariables) }
+
 // Environ returns environ without the variables that name a repository.
 func Environ(environ []string) []string {
 	return slices.DeleteFunc(slices.Clone(environ), func(pair string) bool {
