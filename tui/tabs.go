@@ -34,8 +34,8 @@ type tabs struct {
 	facts      []fleet.Fact
 	up         int // lines scrolled up from the end
 
-	lines    []string // drawn for linesFor
-	linesFor int
+	lines    []string // as last drawn
+	linesFor int      // the width they were drawn for; 0: what they show has changed
 }
 
 func (m *Model) switchTab(step int) tea.Cmd {
@@ -95,14 +95,13 @@ func (t *tabs) loaded(m *Model, l tabLoaded) {
 	if l.generation != t.generation || l.tab != t.current {
 		return
 	}
-	before := len(t.lines)
-	t.loading, t.err, t.lines = false, l.err, nil
+	t.loading, t.err, t.linesFor = false, l.err, 0
 	if l.err != nil {
 		return
 	}
 	switch l.tab {
 	case conversationTab:
-		t.talk.loaded(l, before)
+		t.talk.loaded(l)
 	case diffTab:
 		t.diff = l.diff
 	case infoTab:
@@ -141,8 +140,9 @@ func (m *Model) tabLines(w, h int) []string {
 		t.linesFor = w
 		switch t.current {
 		case conversationTab:
+			at := t.talk.anchor(t.up)
 			t.lines = m.talkLines(w)
-			t.up = t.talk.place(t.up, len(t.lines), h)
+			t.up = t.talk.place(t.up, at, h)
 		case diffTab:
 			t.lines = m.diffLines(t.diff, w)
 		case infoTab:

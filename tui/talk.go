@@ -24,7 +24,6 @@ type talk struct {
 	jump   *convo.Entry // what the next load is to show
 	marked int64        // the message that was jumped to
 	target int64        // the message to bring into sight with the next drawing
-	grown  int          // lines there were before messages came below, while scrolled up
 
 	drawn map[int64]drawing // by message
 	of    []int64           // of each line: the message it is of
@@ -72,8 +71,8 @@ func (m *Model) loadPage(ref fleet.Ref, before int64, g generation) tea.Cmd {
 	})
 }
 
-// loaded takes messages in. lines is how many were drawn before.
-func (t *talk) loaded(l tabLoaded, lines int) {
+// loaded takes messages in.
+func (t *talk) loaded(l tabLoaded) {
 	page := slices.Clone(l.page)
 	switch {
 	case l.around > 0:
@@ -89,14 +88,10 @@ func (t *talk) loaded(l tabLoaded, lines int) {
 		})
 		joined := len(older) > 0 && len(older) < len(t.page) && older[0].Session == page[0].Session
 		if joined && !t.apart {
-			t.grown = lines
 			t.page = append(older, page...)
 			return
 		}
 		t.page, t.whole, t.apart = page, len(page) < pageSize, false
-		if lines > 0 {
-			t.grown = lines
-		}
 	}
 }
 
@@ -107,13 +102,40 @@ func firstSeq(page []convo.Entry) int64 {
 	return page[0].Seq
 }
 
-// place says how far up the view is after a drawing of n lines: what was in
-// sight stays there while the conversation grows, unless the end was.
-func (t *talk) place(up, n, h int) int {
-	if up > 0 && t.grown > 0 {
-		up = max(1, up+n-t.grown)
+// A line of a message, and how many lines below it the view ends. It outlives a
+// drawing, which a count of lines does not: messages grow, fold and are wrapped
+// anew, and several may come between two drawings.
+type anchor struct {
+	message int64 // 0: the view follows the end
+	line    int   // of the message, from 0
+	below   int
+}
+
+// anchor is the last line in sight of the present drawing, up lines above its end.
+func (t *talk) anchor(up int) anchor {
+	if up <= 0 {
+		return anchor{}
 	}
-	t.grown = 0
+	last := len(t.of) - up - 1
+	for i := last; i >= 0; i-- {
+		if t.of[i] != 0 {
+			return anchor{message: t.of[i], line: i - slices.Index(t.of, t.of[i]), below: last - i}
+		}
+	}
+	return anchor{}
+}
+
+// place says how far up the view is in a new drawing: what was in sight stays
+// there, unless the end was.
+func (t *talk) place(up int, a anchor, h int) int {
+	n := len(t.of)
+	if first := slices.Index(t.of, a.message); a.message != 0 && first >= 0 {
+		at := first
+		for at+1 < n && at-first < a.line && t.of[at+1] == a.message {
+			at++
+		}
+		up = max(1, n-1-at-a.below)
+	}
 	if t.target > 0 {
 		if at := slices.Index(t.of, t.target); at >= 0 {
 			up = max(0, n-at-h+min(2, h-1))
@@ -209,7 +231,7 @@ func (m *Model) fold() {
 		t.opened = map[int64]bool{}
 	}
 	t.opened[e.Seq] = !t.opened[e.Seq]
-	m.tabs.lines = nil
+	m.tabs.linesFor = 0
 }
 
 // openRecord shows the newest record in sight in a pager.
