@@ -35,7 +35,7 @@ func TestAnswersAreKeptOnceForEachTurn(t *testing.T) {
 	} {
 		w.watcher.set(ref.String(), step.status)
 		waitFor(t, lists, func(s Snapshot) bool { return s.Cells[0].Slots[0].Status == step.want })
-		// That a turn ended and what it answered are told by two goroutines.
+		// Answers are read from the watcher itself, which may be ahead of the list.
 		var told []string
 		for range step.told {
 			told = append(told, <-out.told)
