@@ -130,7 +130,7 @@ func (c Choice) compatible() error {
 		kind == Host && byOS == hostOS:
 		return nil
 	}
-	return fmt.Errorf("--os %s and --engine %s are incompatible: --os %[1]s means engine %s; give one of the two", c.OSFlag, c.EngineFlag, byOS)
+	return fmt.Errorf("--os %s and --engine %s are incompatible: --os %[1]s means engine %[3]s; give one of the two", c.OSFlag, c.EngineFlag, byOS)
 }
 
 func readEngine(word string) (kind Kind, note string, err error) {

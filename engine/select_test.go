@@ -37,7 +37,7 @@ func TestSelect(t *testing.T) {
 		{name: "microvm without KVM is refused", choice: engine.Choice{ConfigEngine: "microvm"}, down: []engine.Kind{engine.MicroVM}, err: "microvm"},
 
 		{name: "flags that agree", choice: engine.Choice{EngineFlag: "tart", OSFlag: "macos"}, kind: engine.Tart},
-		{name: "flags that clash", choice: engine.Choice{EngineFlag: "tart", OSFlag: "windows"}, err: "--os windows and --engine tart are incompatible"},
+		{name: "flags that clash", choice: engine.Choice{EngineFlag: "tart", OSFlag: "windows"}, err: "--os windows and --engine tart are incompatible: --os windows means engine winkit"},
 		{name: "auto and an os", choice: engine.Choice{EngineFlag: "auto", OSFlag: "windows"}, err: "incompatible"},
 		{name: "a microvm is linux", choice: engine.Choice{EngineFlag: "microvm", OSFlag: "linux"}, kind: engine.MicroVM},
 		{name: "the host is what it is", choice: engine.Choice{EngineFlag: "host", OSFlag: "linux", HostOS: "linux"}, kind: engine.Host},

@@ -25,7 +25,7 @@ func (f *Fleet) NewCell(ctx context.Context, n NewCell) (string, error) {
 	}
 	config, _, _ := f.o.Projects.Load(ctx, dir)
 	chosen, err := engine.Select(ctx, engine.Choice{
-		EngineFlag: n.Engine, ConfigEngine: config.Cell.Engine, ConfigOS: config.Cell.OS, Agent: config.Cell.DefaultCommand,
+		EngineFlag: n.Engine, OSFlag: n.OS, ConfigEngine: config.Cell.Engine, ConfigOS: config.Cell.OS, Agent: config.Cell.DefaultCommand,
 	}, f.probe)
 	if err != nil {
 		return "", fmt.Errorf("make a cell of %s: %w", dir, err)

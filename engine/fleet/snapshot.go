@@ -98,7 +98,8 @@ type NewCell struct {
 	Name       string
 	Title      string
 	Workspace  string
-	Engine     string
+	Engine     string // as --engine says it, auto included; "" not said
+	OS         string // as --os says it: linux, macos, windows; "" not said
 }
 
 // Approval is what a project's devcell.toml would do once the user approves it.

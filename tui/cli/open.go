@@ -49,7 +49,8 @@ directory's base name, with -2, -3 when it is taken. Nothing is started.`,
 	cmd.Flags().StringVar(&n.Name, "name", "", "name of the cell, [a-z0-9-]")
 	cmd.Flags().StringVar(&n.Title, "title", "", "title shown in the list")
 	cmd.Flags().StringVar(&n.Workspace, "workspace", "", `workspace (default "main")`)
-	cmd.Flags().StringVar(&n.Engine, "engine", "", "engine: host, docker, tart, winkit or microvm (default: selected)")
+	cmd.Flags().StringVar(&n.Engine, "engine", "", "engine: host, docker, tart, winkit, microvm or auto (default: selected)")
+	cmd.Flags().StringVar(&n.OS, "os", "", "operating system of the cell, which chooses its engine: linux, macos or windows")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON")
 	return cmd
 }
