@@ -27,7 +27,7 @@ func (s *Service) Search(ctx context.Context, q Query) ([]Hit, error) {
 	if err := s.store.index(ctx); err != nil {
 		return nil, fmt.Errorf("index new messages: %w", err)
 	}
-	entries, err := s.store.search(ctx, q, matchExpression(terms, q))
+	entries, err := s.store.search(ctx, q, terms)
 	if err != nil {
 		return nil, fmt.Errorf("search conversations for %q: %w", q.Text, err)
 	}
@@ -108,21 +108,24 @@ func matchExpression(terms []term, q Query) string {
 	return expression
 }
 
-func (s *store) search(ctx context.Context, q Query, match string) ([]Entry, error) {
+func (s *store) search(ctx context.Context, q Query, terms []term) ([]Entry, error) {
 	from, err := s.firstSince(ctx, q.Since)
 	if err != nil {
 		return nil, err
 	}
 	var found []Entry
-	statement, args := `SELECT id FROM convo_messages WHERE id >= ? AND id < ? ORDER BY id DESC LIMIT ?`, []any{}
-	if match != "" {
-		statement, args = `SELECT rowid FROM convo_search WHERE convo_search MATCH ? AND rowid >= ? AND rowid < ? ORDER BY rowid DESC LIMIT ?`, []any{match}
+	before, more := newestRow, true
+	if !q.Ranked && slices.ContainsFunc(terms, func(t term) bool { return t.prefix }) {
+		if found, before, more, err = s.readAhead(ctx, q, terms, from); err != nil || !more {
+			return found, err
+		}
 	}
+	match := matchExpression(terms, q)
+	statement, args := newestFirst(match)
 	if q.Ranked && match != "" {
 		// Ranking reads every match; there is no next page to ask for.
 		statement = `SELECT rowid FROM convo_search WHERE convo_search MATCH ? AND rowid >= ? AND rowid < ? ORDER BY rank LIMIT ?`
 	}
-	before := int64(1) << 62
 	for {
 		ids, err := s.ids(ctx, statement, append(slices.Clone(args), from, before, q.Limit)...)
 		if err != nil {
@@ -143,6 +146,18 @@ func (s *store) search(ctx context.Context, q Query, match string) ([]Entry, err
 			return found[:min(len(found), q.Limit)], nil
 		}
 	}
+}
+
+// newestRow is above the ID of every row.
+const newestRow = int64(1) << 62
+
+// newestFirst asks for the IDs that match, with the arguments that stand before
+// the lowest ID, the one above the highest, and the limit.
+func newestFirst(match string) (statement string, args []any) {
+	if match == "" {
+		return `SELECT id FROM convo_messages WHERE id >= ? AND id < ? ORDER BY id DESC LIMIT ?`, nil
+	}
+	return `SELECT rowid FROM convo_search WHERE convo_search MATCH ? AND rowid >= ? AND rowid < ? ORDER BY rowid DESC LIMIT ?`, []any{match}
 }
 
 func (s *store) ids(ctx context.Context, statement string, args ...any) ([]int64, error) {

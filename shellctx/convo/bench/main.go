@@ -259,6 +259,8 @@ func searches(ctx context.Context, dir string, messages int) ([]result, error) {
 		{"two common words and a cell", convo.Query{Text: "the " + word(1), Cell: "cell-7"}},
 		{"the commonest word, exit:!=0", convo.Query{Text: "the", ExitNot: &zero}},
 		{"a phrase", convo.Query{Text: `"the ` + word(0) + `"`}},
+		{"a beginning of many words", convo.Query{Text: "w1*"}},
+		{"the beginning of all words", convo.Query{Text: "w*"}},
 		{"a word that is nowhere", convo.Query{Text: "nowhere"}},
 	} {
 		var times []time.Duration
