@@ -23,7 +23,7 @@ func (m *Model) foreground(f foregroundReady) tea.Cmd {
 		m.warn(f.err)
 		return nil
 	}
-	run := m.exec(&borrowed{f.attachment, m.device}, func(err error) tea.Msg {
+	run := m.exec(&borrowed{f.attachment, m.device, f.saved == nil}, func(err error) tea.Msg {
 		return foregroundEnded{err, f.saved}
 	})
 	return func() tea.Msg {
@@ -62,6 +62,7 @@ func (m *Model) rearm() tea.Cmd {
 type borrowed struct {
 	attachment fleet.Attachment
 	device     device
+	raw        bool // it wants every key from its first moment on
 }
 
 func (b *borrowed) Run() error {
@@ -72,6 +73,15 @@ func (b *borrowed) Run() error {
 		b.device.Enter()
 		b.device.Resume()
 	}()
+	if b.raw {
+		// tmux takes a moment to make the terminal raw. A ctrl-q typed in that
+		// moment is flow control to a terminal in its usual modes, and lost.
+		restore := b.device.Raw()
+		defer func() {
+			b.device.Send("\r") // its last word ended in a bare line feed
+			restore()
+		}()
+	}
 	return b.attachment.Run()
 }
 
@@ -90,7 +100,7 @@ func (m *Model) suspend() tea.Cmd {
 	if stop == nil {
 		return nil
 	}
-	run := m.exec(&borrowed{suspension{stop}, m.device}, func(err error) tea.Msg { return resumed{err} })
+	run := m.exec(&borrowed{suspension{stop}, m.device, false}, func(err error) tea.Msg { return resumed{err} })
 	return func() tea.Msg {
 		m.device.Pause()
 		return run()

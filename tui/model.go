@@ -75,6 +75,8 @@ type device interface {
 	Send(sequence string)
 	// Lend points a foreground program at the terminal itself.
 	Lend(fleet.Attachment)
+	// Raw makes the terminal hand over every byte as typed, until restore.
+	Raw() (restore func())
 	// Suspend stops the process until the shell continues it.
 	Suspend() (tea.ExecCommand, error)
 }
@@ -140,6 +142,7 @@ func (noDevice) SetCursor(int, int)                {}
 func (noDevice) HideCursor()                       {}
 func (noDevice) Send(string)                       {}
 func (noDevice) Lend(fleet.Attachment)             {}
+func (noDevice) Raw() (restore func())             { return func() {} }
 func (noDevice) Suspend() (tea.ExecCommand, error) { return nil, nil }
 
 // Size is the terminal's size in cells, 0 before it is known.

@@ -96,6 +96,8 @@ func (l *lent) Lend(a fleet.Attachment) {
 	a.SetStdout(l.out)
 }
 
+func (l *lent) Raw() (restore func()) { return l.terminal.Raw() }
+
 func (l *lent) Suspend() (tea.ExecCommand, error) {
 	if err := input.CanSuspend(); err != nil {
 		return nil, fmt.Errorf("suspending is off: %w", err)

@@ -69,6 +69,16 @@ func (t *Terminal) Save() (restore func(), err error) {
 	return func() { _ = term.Restore(int(t.Keys.file.Fd()), state) }, nil
 }
 
+// Raw makes the terminal hand over every byte as it is typed, and returns what
+// puts its modes back. A terminal that refuses stays as it is.
+func (t *Terminal) Raw() (restore func()) {
+	state, err := term.MakeRaw(int(t.Keys.file.Fd()))
+	if err != nil {
+		return func() {}
+	}
+	return func() { _ = term.Restore(int(t.Keys.file.Fd()), state) }
+}
+
 // UntilSignal returns a context that ends when the process is told to end:
 // SIGTERM, SIGINT from outside, or SIGHUP when the terminal hangs up.
 func UntilSignal(ctx context.Context) (context.Context, context.CancelFunc) {
