@@ -79,6 +79,17 @@ func TestSearchAsksWhileTyping(t *testing.T) {
 	})
 }
 
+// A search of a long history outlasts a key; those of the texts before must not
+// pile up behind it.
+func TestNextKeyGivesUpTheSearchBefore(t *testing.T) {
+	screen(t, func(ui *tuitest.UI) {
+		release := ui.Fleet.Stall("Search")
+		ui.Press("ctrl+f").Type("tea").Called("Search tea*").Type("m").Called("gave up Search tea*").Called("Search team*")
+		release()
+		ui.Settle().Row("Nothing was found.")
+	})
+}
+
 func TestLogsAndWhatCellmuxDid(t *testing.T) {
 	screen(t, func(ui *tuitest.UI) { ui.Press("L").Row("there is no log to read") })
 	tuitest.Run(t, tuitest.Sample().WithOptionalPorts(), tuitest.Options{}, func(ui *tuitest.UI) {

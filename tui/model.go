@@ -47,7 +47,8 @@ type Model struct {
 	composer  composer
 	typeIn    typeIn
 	overlay   overlay
-	lineWaits *lineForPane // typed into its pane as soon as there is one
+	endSearch context.CancelFunc // of the text before; nil: there was none
+	lineWaits *lineForPane       // typed into its pane as soon as there is one
 	note      note
 	undo      time.Time // until when "undo" is offered in the footer
 	busy      map[fleet.Ref]string

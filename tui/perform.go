@@ -142,10 +142,7 @@ func (m *Model) performAsking(i intent) tea.Cmd {
 			return jobsListed{jobs, err}
 		})
 	case searchText:
-		return m.call(quickly, func(ctx context.Context) tea.Msg {
-			hits, err := m.search(ctx, i)
-			return found{i.query, hits, err}
-		})
+		return m.searchInstead(i)
 	case completeLine:
 		return m.call(quickly, func(ctx context.Context) tea.Msg {
 			choices, err := m.ports.Shell.Complete(ctx, i.ref, i.text, i.cursor)

@@ -268,6 +268,26 @@ func (m *Model) findHere() tea.Cmd {
 	return nil
 }
 
+// searchInstead searches for what is typed now and gives up what was asked for
+// before: a search of a long history outlasts a key, and they would pile up.
+func (m *Model) searchInstead(i searchText) tea.Cmd {
+	if m.endSearch != nil {
+		m.endSearch()
+	}
+	wanted, end := context.WithCancel(m.ctx)
+	m.endSearch = end
+	return func() tea.Msg {
+		defer end()
+		ctx, cancel := context.WithTimeout(wanted, quickly)
+		defer cancel()
+		hits, err := m.search(ctx, i)
+		if wanted.Err() != nil {
+			return nil
+		}
+		return found{i.query, hits, err}
+	}
+}
+
 // search asks for the hits of a line. The last word may be the beginning of one
 // that is still being typed.
 func (m *Model) search(ctx context.Context, i searchText) ([]convo.Hit, error) {

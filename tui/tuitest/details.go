@@ -2,6 +2,7 @@ package tuitest
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -128,6 +129,9 @@ func (f *Fleet) Search(ctx context.Context, q convo.Query) ([]convo.Hit, error) 
 	err := f.called(ctx, "Search", q.Text)
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if errors.Is(err, context.Canceled) {
+		f.calls = append(f.calls, "gave up Search "+q.Text)
+	}
 	var hits []convo.Hit
 	for _, entries := range f.entries {
 		for _, e := range entries {
