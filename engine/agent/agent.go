@@ -164,9 +164,30 @@ func (a *Agent) SteersOnEnter() bool { return a.steers }
 // TakesMessages says whether the agent holds conversations: a shell does not.
 func (a *Agent) TakesMessages() bool { return !a.shell }
 
-// InterruptKeys are what stops a running turn and nothing else, as tmux names
-// keys, in order.
-func (a *Agent) InterruptKeys() []string { return slices.Clone(a.interrupt) }
+// interruptPause is between the keys of an interrupt: two Escapes in one read
+// are one key with Alt to a terminal program.
+const interruptPause = 200 * time.Millisecond
+
+// Interrupt stops a running turn and nothing else, with the agent's own keys,
+// named as tmux names keys. send is called for each; it blocks for the pauses
+// between them.
+func (a *Agent) Interrupt(ctx context.Context, send func(ctx context.Context, key string) error) error {
+	for i, key := range a.interrupt {
+		if i > 0 {
+			pause := time.NewTimer(interruptPause)
+			select {
+			case <-ctx.Done():
+				pause.Stop()
+				return ctx.Err()
+			case <-pause.C:
+			}
+		}
+		if err := send(ctx, key); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // StashKeys put a half-typed draft aside so that it comes back after the next
 // message; nil where the agent cannot.

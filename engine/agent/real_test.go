@@ -389,12 +389,12 @@ func TestRealAgentIsInterruptedByItsOwnKeys(t *testing.T) {
 			l.request("the message", func(r agenttest.Request) bool { return strings.Contains(r.LastUser(), agenttest.WordSlow) })
 			l.becomes(0, 5*time.Second, agent.Working)
 			p, _ := l.pane(0)
-			for _, key := range l.agent.InterruptKeys() {
-				if err := l.tmux.Keys(t.Context(), p.ID, key); err != nil {
-					t.Fatal(err)
-				}
+			if err := l.agent.Interrupt(t.Context(), func(ctx context.Context, key string) error {
+				return l.tmux.Keys(ctx, p.ID, key)
+			}); err != nil {
+				t.Fatal(err)
 			}
-			took := l.until(5*time.Second, "not working", func() bool { return l.status(0).State != agent.Working })
+			took := l.until(15*time.Second, "not working", func() bool { return l.status(0).State != agent.Working })
 			t.Logf("%v %s after the interrupt", l.status(0).State, took)
 			if p, ok := l.pane(0); !ok || p.Dead {
 				t.Error("the interrupt ended the program")

@@ -365,7 +365,9 @@ func testTerminal(t *testing.T, s Subject) {
 		t.Errorf("without a terminal it says %q (%s)", got, result.Stderr)
 	}
 
-	l := s.launch(t, engine.Spec{Argv: []string{"sh", "-c", ask}, TTY: true})
+	// An engine's client may tell the size a moment after the start.
+	const askSized = `n=0; while [ "$(stty size)" = "0 0" ] && [ $n -lt 100 ]; do sleep 0.1; n=$((n+1)); done; ` + ask
+	l := s.launch(t, engine.Spec{Argv: []string{"sh", "-c", askSized}, TTY: true})
 	// As the hand-off does: the terminal's own name joins the environment.
 	terminal := proc.Foreground(proc.Cmd{Argv: l.Argv, Dir: l.Dir, Env: append(l.Env, "TERM=screen-256color")})
 	master, slave, err := pty.Open()

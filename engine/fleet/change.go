@@ -196,13 +196,9 @@ func (f *Fleet) interrupt(ctx context.Context, r Ref) error {
 	if !has || pane.Dead {
 		return fmt.Errorf("interrupt %s: no program runs there", r)
 	}
-	// One key at a time: an agent that wants Escape twice takes a burst for one.
-	for _, key := range a.InterruptKeys() {
-		if err := f.o.Server.Keys(ctx, pane.ID, key); err != nil {
-			return err
-		}
-	}
-	return nil
+	return a.Interrupt(ctx, func(ctx context.Context, key string) error {
+		return f.o.Server.Keys(ctx, pane.ID, key)
+	})
 }
 
 // CancelWork ends long work by its ID.
