@@ -275,6 +275,9 @@ func showKey(key string) string {
 	if two && first != "" {
 		return showKey(first) + showKey(second)
 	}
+	if strings.HasSuffix(key, "+") { // the key itself, not what joins a chord
+		return strings.ReplaceAll(strings.TrimSuffix(key, "+"), "+", "-") + "+"
+	}
 	return strings.ReplaceAll(key, "+", "-")
 }
 

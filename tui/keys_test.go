@@ -25,6 +25,15 @@ func TestTheKeysPageIsFresh(t *testing.T) {
 	}
 }
 
+func TestAPlusIsShownAsThePlusItIs(t *testing.T) {
+	page := tui.KeysDocument()
+	for _, row := range []string{"| `+` | `zoom-in` |", "| `-` | `last` |", "| `ctrl-d` | `half-down` |"} {
+		if !strings.Contains(page, row) {
+			t.Errorf("the keys page has no row %s", row)
+		}
+	}
+}
+
 func TestTheBuiltInKeysDoNotClash(t *testing.T) {
 	if err := tui.CheckKeys(nil); err != nil {
 		t.Error(err)
