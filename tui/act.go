@@ -149,7 +149,7 @@ func (m *Model) actOnList(name, key string) (command tea.Cmd, ok bool) {
 	case "range":
 		l.startRange()
 	case "filter":
-		l.filter.open = true
+		l.filter.open, l.filter.from = true, l.selected
 		m.focus = inList
 	case "show-archived":
 		l.archived = !l.archived

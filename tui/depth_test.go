@@ -26,6 +26,16 @@ func TestFilterNarrowsByWordsAndProperties(t *testing.T) {
 	})
 }
 
+func TestGivingUpAFilterKeepsTheSelection(t *testing.T) {
+	screen(t, func(ui *tuitest.UI) {
+		ui.Press("1", "j").Selected("claude").Press("/").Type("zzzz").Row("Nothing matches the filter.")
+		ui.Press("esc").Selected("claude")
+		ui.Press("/").Type("wins").Selected("win-installer").Press("esc").Selected("claude")
+		// What the user chose in the filtered list stays chosen.
+		ui.Press("/").Type("wins").Press("down", "up").Selected("win-installer").Press("esc").Selected("win-installer")
+	})
+}
+
 func TestMarksRangesAndBulkActions(t *testing.T) {
 	screen(t, func(ui *tuitest.UI) {
 		ui.Press("b").Row("no row is marked")

@@ -13,7 +13,8 @@ import (
 // engine:, dir:, agent:, cell: and workspace: narrow one property. All must hold.
 type filter struct {
 	field editor
-	open  bool // the field has the keyboard
+	open  bool  // the field has the keyboard
+	from  rowID // what was selected when the field was opened; noRow: the user has chosen since
 	words []string
 	by    map[string][]string
 }

@@ -137,15 +137,20 @@ func (m *Model) filterKey(k tea.KeyMsg) tea.Cmd {
 	f := &m.list.filter
 	switch k.String() {
 	case "enter":
-		f.open = false
-	case "esc":
+		f.open, f.from = false, rowID{}
+	case "esc", "ctrl+c":
 		f.clear()
-	case "ctrl+c":
-		f.clear()
+		if f.from.kind != noRow {
+			// Looking for something and giving up selects nothing else: the next
+			// key must not act on what the filter happened to leave.
+			m.list.selected = f.from
+		}
 	case "up":
 		m.list.move(-1)
+		f.from = rowID{}
 	case "down":
 		m.list.move(1)
+		f.from = rowID{}
 	default:
 		before := m.list.selected
 		f.field.key(k)

@@ -296,6 +296,8 @@ func (m *Model) emptyPreview() []string {
 		return []string{"Reading the list …"}
 	case m.preview.err != nil:
 		return []string{"This pane gave no answer:", "  " + clean(sentence(m.preview.err))}
+	case !ok && m.list.filter.active():
+		return []string{"Nothing matches the filter."}
 	case !ok:
 		return []string{"There are no cells yet.", "", "  " + show("new") + "  makes one"}
 	case r.outside != nil, slot != nil && slot.Pane != "":
