@@ -14,7 +14,7 @@ import (
 	"cellmux/engine"
 )
 
-func newProgramSubject(t *testing.T, program, profile string) *subject {
+func newProgramSubject(t *testing.T, program, profile string, change ...func(*Options)) *subject {
 	t.Helper()
 	if _, err := exec.LookPath(program); err != nil {
 		t.Skipf("needs %s: %v", program, err)
@@ -23,12 +23,12 @@ func newProgramSubject(t *testing.T, program, profile string) *subject {
 	if err := os.WriteFile(filepath.Join(home, ".bash_profile"), []byte(profile), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return newSubject(t, func(o *Options) {
+	return newSubject(t, append([]func(*Options){func(o *Options) {
 		o.Program = program
 		o.Env = func(context.Context, engine.Cell, int, bool) ([]string, error) {
 			return []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "LC_ALL=C"}, nil
 		}
-	})
+	}}, change...)...)
 }
 
 func TestTheUsersOwnShellRunsTheLine(t *testing.T) {

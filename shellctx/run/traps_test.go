@@ -324,7 +324,7 @@ func TestTrap27_ManySmallWritesAreFewChunksAndLoseNothing(t *testing.T) {
 	}
 }
 
-func TestIssue23_CursorMovesAreDroppedAndColoursKept(t *testing.T) {
+func TestIssueRow23_CursorMovesAreDroppedAndColoursKept(t *testing.T) {
 	for in, want := range map[string]string{
 		"\x1b[2K\x1b[1G\x1b[32mCompiling\x1b[0m x\n": "\x1b[32mCompiling\x1b[0m x\n",
 		"a\x1b[5Cb":                "ab",
@@ -351,7 +351,7 @@ func TestIssue23_CursorMovesAreDroppedAndColoursKept(t *testing.T) {
 	}
 }
 
-func TestIssue11_TheRecordNamesWhereItRan(t *testing.T) {
+func TestIssueRow11_TheRecordNamesWhereItRan(t *testing.T) {
 	b := newSubject(t)
 	e := b.run("cd /")
 	if e.Record.CWD != b.cell.ProjectDir {
@@ -362,7 +362,7 @@ func TestIssue11_TheRecordNamesWhereItRan(t *testing.T) {
 	}
 }
 
-func TestIssue5_CredentialPromptsAreOff(t *testing.T) {
+func TestIssueRow5_CredentialPromptsAreOff(t *testing.T) {
 	b := newSubject(t)
 	out := b.run("env").Record.Output
 	for _, want := range []string{"GIT_TERMINAL_PROMPT=0", "SSH_ASKPASS=\n", "PAGER=cat", "GIT_EDITOR=false", "CELLMUX=1", "AGENT=cellmux", "AI_AGENT=cellmux"} {
@@ -372,7 +372,7 @@ func TestIssue5_CredentialPromptsAreOff(t *testing.T) {
 	}
 }
 
-func TestIssue20_HereDocumentsWorkAtTheEndOfTheLine(t *testing.T) {
+func TestIssueRow20_HereDocumentsWorkAtTheEndOfTheLine(t *testing.T) {
 	b := newSubject(t)
 	for _, line := range []string{"cat <<E\nx\nE", "cat <<E\nx\nE\n", "{ cat <<E\nx\nE\n}"} {
 		if e := b.run(line); e.Record.Output != "x\n" {

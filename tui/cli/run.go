@@ -24,7 +24,8 @@ func (c *commands) run() *cobra.Command {
 shown, recorded, and rides in front of the next message to the slot's agent.
 One COMMAND word is shell source; several are one command with its arguments,
 each taken literally. The exit code is the command's own; 125 means that it
-never ran. Standard input of the command is empty.`,
+never ran. Standard input of the command is empty. What the command left in the
+background ends with cellmux run, and it says so.`,
 		Example: `  cellmux run api:0 'npm test | tail -20'
   cellmux run api:0 -- git log -3
   cellmux run --private api:0 'cat .env'
@@ -76,7 +77,7 @@ never ran. Standard input of the command is empty.`,
 				c.say("cellmux: %s", oneLine(ended.Record.Error))
 			}
 			if ended.Leftover > 0 {
-				c.say("%d background %s still running; cellmux jobs lists them.", ended.Leftover, plural(ended.Leftover, "process", "processes"))
+				c.say("%d background %s still running; cellmux run ends what it started. For what should live on, use ! on the screen or a pane.", ended.Leftover, plural(ended.Leftover, "process", "processes"))
 			}
 			if mode == run.Ask {
 				if err := app.Conversation.Deliver(ctx, ref); err != nil {
