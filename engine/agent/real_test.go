@@ -348,9 +348,10 @@ func TestRealAgentsQuestionIsWaitingAndNothingIsApproved(t *testing.T) {
 			l.request("the message", func(r agenttest.Request) bool { return strings.Contains(r.LastUser(), agenttest.WordTool) })
 			took := l.becomes(0, 5*time.Second, agent.Waiting)
 			t.Logf("waiting after %s: %q", took, l.status(0).Question)
-			if q := l.status(0).Question; !strings.Contains(q, "touch "+agenttest.ToolFile) {
-				t.Errorf("the question is %q, without what it would do", q)
-			}
+			// The registry tells that it waits, and a hook for what: two files.
+			l.until(5*time.Second, "the question with what it would do", func() bool {
+				return strings.Contains(l.status(0).Question, "touch "+agenttest.ToolFile)
+			})
 			if b := l.box(0); b.Ready || !b.Asking {
 				t.Errorf("the box is %+v while a question is open", b)
 			}
