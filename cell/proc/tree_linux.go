@@ -78,7 +78,12 @@ func StartTime(pid int) (uint64, error) {
 // hasMarker reads the environment with which a process was started; that of
 // another user cannot be read, and is not ours.
 func hasMarker(pid int, marker string) bool {
-	env, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
+	path := "/proc/" + strconv.Itoa(pid) + "/environ"
+	env, err := os.ReadFile(path)
+	if err == nil && len(env) == 0 {
+		// A process in the middle of its exec has no environment for a moment.
+		env, err = os.ReadFile(path)
+	}
 	if err != nil {
 		return false
 	}

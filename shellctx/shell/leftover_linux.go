@@ -71,6 +71,7 @@ func marked(marker string, first int) []proc.Member {
 // exec a process has none for a moment, which is worth waiting for.
 func carries(pid int, want []byte) bool {
 	dir := "/proc/" + strconv.Itoa(pid)
+	again := false
 	for range 100 {
 		env, err := os.ReadFile(dir + "/environ")
 		if err != nil {
@@ -79,10 +80,16 @@ func carries(pid int, want []byte) bool {
 		if len(env) > 0 {
 			return bytes.Contains(env, want) && !gone(dir)
 		}
-		if !inExec(dir) {
+		if inExec(dir) {
+			time.Sleep(time.Millisecond)
+			continue
+		}
+		// What was opened may have been the memory of before an exec that is over
+		// by now: only a process that is empty twice has no environment.
+		if again {
 			return false
 		}
-		time.Sleep(time.Millisecond)
+		again = true
 	}
 	return false
 }
