@@ -28,8 +28,7 @@ checks:
 test:
 	@.ci/install tmux git cc
 	@$(MAKE) --no-print-directory checks
-	@$(TOOL) gotestsum --format pkgname-and-test-fails --format-icons text \
-		--rerun-fails=1 --rerun-fails-max-failures=5 --packages ./... -- -race -timeout 9m
+	@$(TOOL) gotestsum --format pkgname-and-test-fails --format-icons text -- -race -timeout 9m ./...
 
 test-real:
 	@.ci/real

@@ -395,7 +395,7 @@ func TestRealAgentIsInterruptedByItsOwnKeys(t *testing.T) {
 			}); err != nil {
 				t.Fatal(err)
 			}
-			took := l.until(15*time.Second, "not working", func() bool { return l.status(0).State != agent.Working })
+			took := l.until(5*time.Second, "not working", func() bool { return l.status(0).State != agent.Working })
 			t.Logf("%v %s after the interrupt", l.status(0).State, took)
 			if p, ok := l.pane(0); !ok || p.Dead {
 				t.Error("the interrupt ended the program")
