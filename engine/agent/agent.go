@@ -134,20 +134,39 @@ func (a *Agent) Find(lookPath func(program string) (string, error)) (path string
 
 // Probed is what doctor says of an agent's binary.
 type Probed struct {
-	Version string   // "" unknown
-	Missing []string // flags that the declaration would pass and the binary does not know
+	Version  string   // "" unknown
+	Standing Standing // of Version
+	Missing  []string // flags that the declaration would pass and the binary does not know
+	Costs    []string // what works less well with this binary, a sentence each
+	Fault    string   // why the binary did not answer, "" when it did or was not asked
 }
 
 // Probe asks a binary, once while it does not change, for its version and flags.
+// It blocks for as long as --help and --version take, at most 15 s each, and
+// obeys ctx. A shell and the user's own agents are not asked: what they would do
+// with a --help is not known.
 func (a *Agent) Probe(ctx context.Context, program string) Probed {
+	if a.install == "" {
+		return Probed{}
+	}
 	f := a.set.prober.probe(ctx, program, a.flags)
-	p := Probed{Version: f.version}
+	p := Probed{Version: f.version, Standing: standing(f.version, a.verified), Fault: line(f.fault)}
 	for _, flag := range a.flags {
 		if !f.has(flag) {
 			p.Missing = append(p.Missing, flag)
 		}
 	}
+	p.Costs = a.costsOf(f, false)
 	return p
+}
+
+// costsOf is what works less well with a binary of these features, a sentence
+// each; the Info tab and doctor say the same.
+func (a *Agent) costsOf(f features, isolated bool) []string {
+	if a.costs == nil || !f.known {
+		return nil
+	}
+	return a.costs(f, isolated)
 }
 
 // Install is the command that installs the agent, for doctor; "" where there is
@@ -205,7 +224,7 @@ func (a *Agent) Plan(ctx context.Context, in engine.AgentInput) (engine.AgentPla
 	if p.program == "" {
 		p.program = a.programs[0]
 	}
-	if !in.Config.Guest.Isolated {
+	if !in.Config.Guest.Isolated && len(a.flags) > 0 {
 		p.features = a.set.prober.probe(ctx, p.program, a.flags)
 	} else {
 		p.features = assumed(a.flags)

@@ -34,6 +34,7 @@ func claude() declaration {
 			// Without it the preview and the log have no history to show.
 			"CLAUDE_CODE_DISABLE_ALTERNATE_SCREEN=1",
 		},
+		costs:   claudeCosts,
 		plan:    planClaude,
 		observe: observeClaude,
 		sources: func(s sight) []string { return []string{filepath.Join(claudeDir(s), "sessions")} },
@@ -50,6 +51,20 @@ func claude() declaration {
 // claudeHooks are the hooks that are spooled. Tool hooks are left out: they
 // would start a process for each tool call and tell nothing that is shown.
 var claudeHooks = []string{"SessionStart", "UserPromptSubmit", "PermissionRequest", "Notification", "Stop", "StopFailure", "SessionEnd"}
+
+func claudeCosts(f features, _ bool) []string {
+	var costs []string
+	for _, c := range []struct{ flag, cost string }{
+		{"--session-id", "this claude knows no --session-id: its conversation cannot be found again"},
+		{"--system-prompt-snapshot", "this claude records its prompt once: changed prompts arrive in new conversations alone"},
+		{"--settings", "this claude takes no --settings: its hooks are left out, and questions are read from the screen"},
+	} {
+		if !f.has(c.flag) {
+			costs = append(costs, c.cost)
+		}
+	}
+	return costs
+}
 
 // planClaude resumes where the transcript exists: claude refuses to create an ID
 // that exists ("already in use") and to resume one that does not ("No
@@ -90,16 +105,11 @@ func planClaude(_ context.Context, p *planning) error {
 		p.out.Resume = true
 	case p.features.has("--session-id"):
 		p.argv("--session-id", id)
-	default:
-		p.note("this claude knows no --session-id: its conversation cannot be found again")
 	}
 	p.out.Session = id
 
 	options := p.Prompts
 	options.SnapshotFlag = p.features.has("--system-prompt-snapshot")
-	if !options.SnapshotFlag {
-		p.note("this claude records its prompt once: changed prompts arrive in new conversations alone")
-	}
 	flags, err := cell.ClaudePromptFlags(p.Config, p.CellConfig, options)
 	if err != nil {
 		return err

@@ -34,6 +34,7 @@ func codex() declaration {
 		steers:    true,
 		interrupt: []string{"Escape"},
 		flags:     []string{"--no-daemon", "--no-alt-screen", "--dangerously-bypass-hook-trust"},
+		costs:     codexCosts,
 		plan:      planCodex,
 		observe:   observeCodex,
 		sources: func(s sight) []string {
@@ -198,9 +199,8 @@ func codexPrompts(p *planning, before launch) error {
 func codexHookFlags(p *planning) {
 	spool := p.rooms.inside(p.rooms.spool)
 	context := p.rooms.inside(filepath.Join(p.rooms.slot, "codex-context.json"))
-	bypass := p.Config.Guest.Isolated && p.features.has("--dangerously-bypass-hook-trust")
-	if !bypass && p.features.version != "" && p.features.version != p.agent.verified {
-		p.note("codex %s is not the verified %s: its hooks are left out, and questions are read from the screen", p.features.version, p.agent.verified)
+	bypass := codexBypass(p.features, p.Config.Guest.Isolated)
+	if !codexTakesHooks(p.features, p.Config.Guest.Isolated) {
 		return
 	}
 	var states []string
@@ -218,6 +218,23 @@ func codexHookFlags(p *planning) {
 		return
 	}
 	p.argv("-c", "hooks.state={"+strings.Join(states, ",")+"}")
+}
+
+func codexBypass(f features, isolated bool) bool {
+	return isolated && f.has("--dangerously-bypass-hook-trust")
+}
+
+// codexTakesHooks says whether hooks may be passed: where their trust is not
+// bypassed, it is a hash that is known of the verified version alone.
+func codexTakesHooks(f features, isolated bool) bool {
+	return codexBypass(f, isolated) || f.version == "" || f.version == codex().verified
+}
+
+func codexCosts(f features, isolated bool) []string {
+	if codexTakesHooks(f, isolated) {
+		return nil
+	}
+	return []string{fmt.Sprintf("codex %s is not the verified %s: its hooks are left out, and questions are read from the screen", f.version, codex().verified)}
 }
 
 // codexHookHash is codex's own fingerprint of a hook: SHA-256 over its canonical

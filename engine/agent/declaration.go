@@ -21,6 +21,9 @@ type declaration struct {
 
 	// flags are those that not every version knows, as --help prints them.
 	flags []string
+	// costs says what a binary of these features does less well, a sentence each;
+	// nil is nothing.
+	costs func(f features, isolated bool) []string
 	// quiet is set where the user has not set it: updates, telemetry.
 	quiet []string
 	// plan fills p.out, from the agent's own files and the input.

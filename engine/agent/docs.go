@@ -14,7 +14,8 @@ func Documentation() string {
 
 What cellmux knows of each agent is one declaration in ` + "`engine/agent`" + `; this table is made of them. "Verified" names the
 version that was run, in real tmux, against a mock of its provider; an agent without one is declared from its documentation.
-A binary is asked once for its flags: what an older one does not know is left out, and the Info tab says what that costs.
+A binary is asked once for its version and flags, and again when it has changed: what an older one does not know is left
+out, and ` + "`cellmux doctor`" + ` and the Info tab say what that costs.
 
 | agent | verified | conversation | prompts | status | settle | Enter while it works | interrupt |
 | --- | --- | --- | --- | --- | --- | --- | --- |

@@ -52,6 +52,7 @@ func (p *planning) prepare() error {
 		return err
 	}
 	p.launch = launch{Agent: p.agent.name, Started: p.now}
+	p.out.Notes = p.agent.costsOf(p.features, p.Config.Guest.Isolated)
 	p.out.Drop = slices.Clone(inherited)
 	for _, pair := range p.agent.quiet {
 		if name, _, _ := strings.Cut(pair, "="); !p.isSet(name) {

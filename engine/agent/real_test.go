@@ -299,6 +299,18 @@ func (l *lab) toolRan() bool {
 	return !errors.Is(err, os.ErrNotExist)
 }
 
+func TestRealAgentIsWhatItsDeclarationWasCheckedWith(t *testing.T) {
+	for _, name := range agenttest.Names {
+		t.Run(name, func(t *testing.T) {
+			program := filepath.Join(agenttest.Bin(t, name), name)
+			a, _ := agent.New(agent.Options{Runner: proc.New(), Environ: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir()}}).Lookup(name)
+			if p := a.Probe(t.Context(), program); p.Standing != agent.Checked || len(p.Missing)+len(p.Costs) > 0 || p.Fault != "" {
+				t.Errorf("%s says of itself %+v", program, p)
+			}
+		})
+	}
+}
+
 func TestRealAgentKeepsItsConversationAndGetsAFreshOverlay(t *testing.T) {
 	for _, name := range agenttest.Names {
 		t.Run(name, func(t *testing.T) {

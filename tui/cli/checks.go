@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"cellmux/cell/proc"
@@ -132,28 +134,59 @@ func CheckEngines(engines []engine.Engine) Check {
 	}
 }
 
-// CheckAgents looks for every agent.
+// CheckAgents looks for every agent and asks those that are there for their
+// version and flags, all at once.
 func CheckAgents(agents *agent.Set, lookPath func(string) (string, error)) Check {
-	return func(context.Context) []Finding {
-		var out []Finding
-		for _, name := range agents.Names() {
+	return func(ctx context.Context) []Finding {
+		names := agents.Names()
+		out := make([]Finding, len(names))
+		var asking sync.WaitGroup
+		for i, name := range names {
 			a, _ := agents.Lookup(name)
 			path, found := a.Find(lookPath)
 			switch {
 			case found:
-				detail := path
-				if v := a.Verified(); v != "" {
-					detail += " (checked against version " + v + ")"
-				}
-				out = append(out, Finding{"agent " + name, Good, detail, ""})
+				asking.Go(func() { out[i] = judgeAgent(a, path, a.Probe(ctx, path)) })
 			case a.Install() != "":
-				out = append(out, Finding{"agent " + name, Notice, "not found on PATH", a.Install()})
+				out[i] = Finding{"agent " + name, Notice, "not found on PATH", a.Install()}
 			default:
-				out = append(out, Finding{"agent " + name, Notice, "not found on PATH", "put its program on PATH"})
+				out[i] = Finding{"agent " + name, Notice, "not found on PATH", "put its program on PATH"}
 			}
 		}
+		asking.Wait()
 		return out
 	}
+}
+
+// judgeAgent says on one line what an agent's binary is and what does not work
+// with it.
+func judgeAgent(a *agent.Agent, path string, p agent.Probed) Finding {
+	f := Finding{Subject: "agent " + a.Name(), Level: Good, Detail: path}
+	update := cmp.Or(a.Install(), "install version "+a.Verified())
+	if p.Fault != "" {
+		return Finding{f.Subject, Notice, fmt.Sprintf("%s does not answer (%s)", path, p.Fault), "run " + path + " --help to see what it says; " + update}
+	}
+	switch p.Standing {
+	case agent.Checked:
+		f.Detail += fmt.Sprintf(", version %s, verified", p.Version)
+	case agent.Newer:
+		f.Detail += fmt.Sprintf(", version %s, newer than the verified %s", p.Version, a.Verified())
+	case agent.Older:
+		f.Detail += fmt.Sprintf(", version %s, older than the verified %s", p.Version, a.Verified())
+	case agent.Unchecked:
+		f.Detail += ", version " + p.Version
+	}
+	if len(p.Missing) > 0 {
+		f.Detail += "; it does not know " + strings.Join(p.Missing, ", ")
+	}
+	for _, cost := range p.Costs {
+		f.Detail += "; " + cost
+	}
+	if len(p.Missing) > 0 || len(p.Costs) > 0 {
+		f.Level = Notice
+		f.Next = fmt.Sprintf("for all of it use version %s: %s", a.Verified(), update)
+	}
+	return f
 }
 
 // CheckDatabase opens the database if there is one, and has SQLite check it.

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"cellmux/cell/proc"
 	"cellmux/cell/state"
@@ -86,19 +87,83 @@ func TestDoctorOnTmux(t *testing.T) {
 	}
 }
 
+// agentProgram writes a stand-in for an agent's program.
+func agentProgram(t *testing.T, dir, name, help, version string) {
+	t.Helper()
+	text := "#!/bin/sh\ncase $1 in --help) cat <<'END'\n" + help + "\nEND\n;; --version) echo '" + version + "' ;; esac\n"
+	if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o700); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestDoctorOnAgents(t *testing.T) {
-	lookPath := func(program string) (string, error) {
-		if program == "claude" {
-			return "/usr/bin/claude", nil
+	const claude = "--help --session-id --settings --system-prompt-snapshot --permission-mode"
+	for _, c := range []struct {
+		name          string
+		help, version string // of the claude that is found
+		level         Level
+		detail        []string
+	}{
+		{"verified", claude, "2.1.332 (Claude Code)", Good, []string{"version 2.1.332, verified"}},
+		{"newer", claude, "2.10.0 (Claude Code)", Good, []string{"2.10.0, newer than the verified 2.1.332"}},
+		{"older", claude, "2.1.9 (Claude Code)", Good, []string{"2.1.9, older than the verified 2.1.332"}},
+		{"older, without a flag", "--help --session-id --settings --permission-mode", "1.0.7", Notice,
+			[]string{"1.0.7, older than", "it does not know --system-prompt-snapshot", "changed prompts arrive in new conversations alone"}},
+		{"no version", claude, "hello", Good, nil},
+		{"no flags", "usage: none", "2.1.332", Notice, []string{"does not answer", "printed no flags"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := t.TempDir()
+			agentProgram(t, dir, "claude", c.help, c.version)
+			check := CheckAgents(agent.New(agent.Options{Runner: proc.New(), Environ: []string{"PATH=/usr/bin:/bin"}}), func(program string) (string, error) {
+				path := filepath.Join(dir, program)
+				_, err := os.Stat(path)
+				return path, err
+			})
+			got := found(t, check, "agent claude")
+			if got.Level != c.level || !strings.Contains(got.Detail, filepath.Join(dir, "claude")) {
+				t.Errorf("%+v", got)
+			}
+			for _, want := range c.detail {
+				if !strings.Contains(got.Detail, want) {
+					t.Errorf("%q does not say %q", got.Detail, want)
+				}
+			}
+			if got := found(t, check, "agent codex"); got.Level != Notice || !strings.Contains(got.Next, "npm install") {
+				t.Errorf("%+v", got)
+			}
+		})
+	}
+}
+
+func TestDoctorWaitsForNoAgentBeyondItsDeadline(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"claude", "codex"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\nexec sleep 600\n"), 0o700); err != nil {
+			t.Fatal(err)
 		}
-		return "", errors.New("not found")
 	}
-	check := CheckAgents(agent.New(agent.Options{}), lookPath)
-	if got := found(t, check, "agent claude"); got.Level != Good || !strings.Contains(got.Detail, "/usr/bin/claude") {
-		t.Errorf("%+v", got)
+	agentProgram(t, dir, "gemini", "--help --session-id --resume --skip-trust --approval-mode", "0.61.0")
+	agents := agent.New(agent.Options{Runner: proc.New(), Environ: []string{"PATH=/usr/bin:/bin"}})
+	check := CheckAgents(agents, func(program string) (string, error) {
+		path := filepath.Join(dir, program)
+		_, err := os.Stat(path)
+		return path, err
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	findings := map[string]Finding{}
+	for _, f := range check(ctx) {
+		findings[f.Subject] = f
 	}
-	if got := found(t, check, "agent codex"); got.Level != Notice || !strings.Contains(got.Next, "npm install") {
-		t.Errorf("%+v", got)
+	for _, name := range []string{"agent claude", "agent codex"} {
+		if f := findings[name]; f.Level != Notice || !strings.Contains(f.Detail, "does not answer") {
+			t.Errorf("%+v", f)
+		}
+	}
+	// One that hangs hides no other: they are asked at the same time.
+	if f := findings["agent gemini"]; f.Level != Good || !strings.Contains(f.Detail, "0.61.0, verified") {
+		t.Errorf("%+v", f)
 	}
 }
 
