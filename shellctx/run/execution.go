@@ -14,6 +14,7 @@ import (
 var (
 	errCancelled = errors.New("cancelled")
 	errTooMuch   = errors.New("ended: it printed too much")
+	errNoScreen  = errors.New("ended: it draws a full screen, and ! has no terminal; ctrl-t runs the line in a new pane")
 )
 
 // execution is the Handle of one that runs.
@@ -42,6 +43,7 @@ func (s *Service) newExecution(e Execution, seq int64, r Request, k key) *execut
 		open = func() (*spill, error) { return newSpill(s.opts.SpillDir, e.ID, s.opts.Limits.Disk) }
 	}
 	x.rec = newRecorder(s.opts.Limits.Produced, open, func() { x.cancel(errTooMuch) })
+	x.rec.fullScreen = newScreenWatch(func() { x.cancel(errNoScreen) })
 	return x
 }
 
@@ -135,13 +137,19 @@ func (s *Service) run(x *execution, guest bool) {
 		e.State = NeverStarted
 	case end.cancelled:
 		e.State = Cancelled
-		if cause := context.Cause(x.ctx); errors.Is(cause, errTooMuch) {
+		switch cause := context.Cause(x.ctx); {
+		case errors.Is(cause, errTooMuch):
 			e.Record.Error = fmt.Sprintf("ended after %s of output", size(s.opts.Limits.Produced))
-		} else {
+		case errors.Is(cause, errNoScreen):
+			e.Record.Error = errNoScreen.Error()
+		default:
 			e.Record.Error = errCancelled.Error()
 		}
 	default:
 		e.State = Exited
+		if res.screen {
+			e.Note = join(e.Note, "it draws a full screen, and ! has no terminal; ctrl-t runs the line in a new pane")
+		}
 	}
 	if end.left != nil {
 		e.Leftover = end.left.count()

@@ -42,6 +42,9 @@ func (s *Service) runGuest(x *execution) ending {
 		return ending{code: shell.NotStarted, problem: err.Error()}
 	}
 	c := x.request.Cell
+	if name := shell.FullScreen(x.request.Line); name != "" {
+		return refused(name)
+	}
 	eng, err := s.engine(c)
 	if err != nil {
 		return failed(err)

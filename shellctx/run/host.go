@@ -28,7 +28,9 @@ func (s *Service) host(ctx context.Context, r Request, k key, dir string) (*shel
 		}
 	}
 	env = append(env[:len(env):len(env)], shell.Unattended()...)
-	h = &hostShell{shell: shell.NewShell(&shell.Options{WorkingDir: dir, Env: env, BlockFuncs: s.opts.Blocks})}
+	h = &hostShell{shell: shell.NewShell(&shell.Options{
+		WorkingDir: dir, Env: env, BlockFuncs: s.opts.Blocks, BlockNames: s.opts.BlockNames, NoTerminal: noTerminal,
+	})}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if other := s.hosts[k]; other != nil {
@@ -58,6 +60,10 @@ func (s *Service) runHost(x *execution) ending {
 	line, cwd := x.request.Line, ""
 	argv, posix, note := s.program.use(x.ctx, dir, sh.GetEnv())
 	if argv != nil {
+		// Inside another shell nobody of ours stands before a program's start.
+		if name := shell.FullScreen(line); name != "" {
+			return refused(name)
+		}
 		if line, cwd, err = programLine(argv, posix, line); err != nil {
 			return ending{code: shell.NotStarted, problem: err.Error()}
 		}

@@ -33,7 +33,8 @@ type recorder struct {
 	over     bool
 	closed   bool // the record is made: what still comes is dropped
 
-	screen display
+	screen     display
+	fullScreen *screenWatch
 }
 
 func newRecorder(limit int64, open func() (*spill, error), onOver func()) *recorder {
@@ -68,6 +69,7 @@ func (r *recorder) write(p []byte) {
 	r.produced += int64(len(p))
 	r.lines += bytes.Count(p, []byte{'\n'})
 	r.lastByte = p[len(p)-1]
+	r.fullScreen.read(p)
 	r.keep(r.mask.write(p))
 	if r.limit > 0 && r.produced >= r.limit && !r.over {
 		r.over = true
@@ -111,6 +113,7 @@ type result struct {
 	lines     int
 	spill     string // path; "" when the record has it all
 	diskError error
+	screen    bool // it drew a full screen
 }
 
 // finish makes the record's text.
@@ -119,7 +122,7 @@ func (r *recorder) finish() result {
 	defer r.mu.Unlock()
 	r.keep(r.mask.finish())
 	r.closed = true
-	res := result{produced: r.produced, lines: r.lines, diskError: r.diskErr}
+	res := result{produced: r.produced, lines: r.lines, diskError: r.diskErr, screen: r.fullScreen.end()}
 	if r.lastByte != '\n' && r.produced > 0 {
 		res.lines++
 	}

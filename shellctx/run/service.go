@@ -47,6 +47,8 @@ type Options struct {
 	OnRecord func(ctx context.Context, e Execution) error
 	Limits   Limits
 	Blocks   []shell.BlockFunc // for the interpreter, on the host
+	// BlockNames name the rules in messages, by position.
+	BlockNames []string
 	// Program is the user's own shell for commands on the host, a name or a
 	// path; "" is the interpreter. Exported variables do not persist in it, and
 	// block lists see its lines as those of sh -c.

@@ -21,6 +21,12 @@ func (x *execution) exec(ctx context.Context, args []string) error {
 		_, _ = fmt.Fprintf(hc.Stderr, "%s: %s\n", args[0], reason)
 		return interp.ExitStatus(codeNotExec)
 	}
+	if x.noTerminal != "" {
+		if name := drawsFullScreen(args); name != "" {
+			_, _ = fmt.Fprintf(hc.Stderr, "%s: %s\n", name, x.noTerminal)
+			return interp.ExitStatus(codeNotExec)
+		}
+	}
 	if own, ok := x.internal(args[0]); ok {
 		return own(ctx, hc, args)
 	}

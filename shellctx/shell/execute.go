@@ -40,6 +40,7 @@ type command struct {
 	stdout, stderr io.Writer
 	blocks         []BlockFunc
 	blockNames     []string
+	noTerminal     string
 	marker         string
 	onLeft         func(*Leftover)
 }
@@ -76,7 +77,7 @@ func execute(ctx context.Context, c command) (*state, error) {
 	}
 
 	x := newExecution(ctx, c.marker)
-	x.blocks, x.blockNames = c.blocks, c.blockNames
+	x.blocks, x.blockNames, x.noTerminal = c.blocks, c.blockNames, c.noTerminal
 	streams, err := openStreams(c.stdin, c.stdout, c.stderr)
 	if err != nil {
 		return nil, notStarted("pipes: %w", err)
@@ -129,6 +130,7 @@ type execution struct {
 	marker     string
 	blocks     []BlockFunc
 	blockNames []string
+	noTerminal string
 	background bool          // the source has background statements
 	pipes      bool          // the source has pipelines
 	ended      chan struct{} // closed when the tree has been ended after a cancel

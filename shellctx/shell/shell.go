@@ -34,6 +34,10 @@ type Options struct {
 	Logger     Logger
 	BlockFuncs []BlockFunc
 	BlockNames []string // of the rules, by position, for messages; without, they are numbered
+	// NoTerminal is what is said, with exit code 126, in place of starting a
+	// program that would draw a full screen and wait for keys that cannot come
+	// (FullScreen); "" starts it.
+	NoTerminal string
 }
 
 // Shell runs commands one after the other or at the same time, and keeps the
@@ -42,7 +46,8 @@ type Options struct {
 // applied when it ends. Reading and setting state never waits for a command. It
 // is safe for concurrent use.
 type Shell struct {
-	log Logger
+	log        Logger
+	noTerminal string
 
 	mu     sync.Mutex
 	dir    string
@@ -63,11 +68,12 @@ func NewShell(opts *Options) *Shell {
 		env = os.Environ()
 	}
 	s := &Shell{
-		log:    opts.Logger,
-		dir:    opts.WorkingDir,
-		env:    parseEnv(slices.Concat(env, EnvMarkers())),
-		blocks: slices.Clone(opts.BlockFuncs),
-		names:  slices.Clone(opts.BlockNames),
+		log:        opts.Logger,
+		noTerminal: opts.NoTerminal,
+		dir:        opts.WorkingDir,
+		env:        parseEnv(slices.Concat(env, EnvMarkers())),
+		blocks:     slices.Clone(opts.BlockFuncs),
+		names:      slices.Clone(opts.BlockNames),
 	}
 	s.list = s.env.list()
 	if s.dir == "" {
@@ -123,6 +129,7 @@ func (s *Shell) Do(ctx context.Context, c Command) error {
 		stderr:     c.Stderr,
 		blocks:     blocks,
 		blockNames: names,
+		noTerminal: s.noTerminal,
 		marker:     c.Marker,
 		onLeft:     c.OnLeftover,
 	})
