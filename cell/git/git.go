@@ -6,7 +6,8 @@
 // external diffs, transports. So a Reader never gives git the repository's own
 // configuration; it hands over a stand-in directory (see shadow.go).
 //
-// A Client is the user's own git, for repositories that no guest writes.
+// A Committer commits in the same way. A Client is the user's own git, for
+// repositories that no guest writes.
 package git
 
 import (
@@ -23,7 +24,7 @@ import (
 // ErrNoRepository says that a directory is in no working tree of git.
 var ErrNoRepository = errors.New("not in a git repository")
 
-// Timeout bounds one git process.
+// Timeout bounds one git process that looks.
 const Timeout = 10 * time.Second
 
 // locationVariables are those that git sets for the hooks that it runs. cellmux
@@ -68,7 +69,10 @@ func (c Client) Run(ctx context.Context, dir string, args ...string) (string, er
 const maxOutput = 8 << 20
 
 func run(ctx context.Context, runner proc.Runner, c proc.Cmd) (string, error) {
-	c.Timeout, c.MaxOutput = Timeout, maxOutput
+	if c.Timeout == 0 {
+		c.Timeout = Timeout
+	}
+	c.MaxOutput = maxOutput
 	result, err := runner.Run(ctx, c)
 	switch {
 	case err != nil:

@@ -224,9 +224,9 @@ func TestLocate(t *testing.T) {
 	r.git("worktree", "add", "-q", linked)
 	dotGit := filepath.Join(r.dir, ".git")
 	for dir, want := range map[string]Location{
-		r.dir:                       {r.dir, dotGit, dotGit},
-		filepath.Join(r.dir, "dir"): {r.dir, dotGit, dotGit},
-		linked:                      {linked, filepath.Join(dotGit, "worktrees/linked"), dotGit},
+		r.dir:                       {r.dir, dotGit, dotGit, false},
+		filepath.Join(r.dir, "dir"): {r.dir, dotGit, dotGit, false},
+		linked:                      {linked, filepath.Join(dotGit, "worktrees/linked"), dotGit, true},
 	} {
 		if got, err := Locate(dir); err != nil || got != want {
 			t.Errorf("%s: %+v, %v; want %+v", dir, got, err, want)

@@ -1,6 +1,7 @@
 package git
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -221,5 +222,111 @@ func TestAHostileGitDirectoryIsRefusedWithoutHanging(t *testing.T) {
 		if _, err := r.reader().State(t.Context(), r.dir); err == nil {
 			t.Errorf("%s: no error", name)
 		}
+	}
+}
+
+// A guest that writes a working tree can write its .git, too, and lead git to
+// any repository of the user's.
+func TestRedirectedRepositories(t *testing.T) {
+	victim := newRepository(t)
+	victim.commit("secret", "secret of another repository\n")
+	before := snapshot(t, victim.dir)
+	mark := filepath.Join(t.TempDir(), "ran")
+	evil := "[core]\n\trepositoryformatversion = 0\n\tfsmonitor = touch " + mark + "; false\n\tworktree = /etc\n"
+	plain := func(t *testing.T) repository {
+		r := newRepository(t)
+		r.commit("a", "1\n")
+		r.write("a", "2\n")
+		return r
+	}
+	pointer := func(r repository, to string) {
+		if err := os.RemoveAll(filepath.Join(r.dir, ".git")); err != nil {
+			t.Fatal(err)
+		}
+		r.write(".git", "gitdir: "+to+"\n")
+	}
+	for name, c := range map[string]struct {
+		plant   func(r repository)
+		refused bool // for reading, too
+	}{
+		"a commondir in .git": {func(r repository) {
+			r.write(".git/fake/config", evil)
+			r.write(".git/fake/HEAD", "ref: refs/heads/main\n")
+			r.write(".git/fake/objects/x", "")
+			r.write(".git/fake/refs/x", "")
+			r.write(".git/commondir", "fake\n")
+		}, true},
+		"a commondir that is a link": {func(r repository) {
+			if err := os.Symlink(filepath.Join(victim.dir, ".git"), filepath.Join(r.dir, ".git/commondir")); err != nil {
+				t.Fatal(err)
+			}
+		}, true},
+		"a .git that points at another repository": {func(r repository) { pointer(r, filepath.Join(victim.dir, ".git")) }, false},
+		"a .git that is a link to another repository": {func(r repository) {
+			if err := os.RemoveAll(filepath.Join(r.dir, ".git")); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Symlink(filepath.Join(victim.dir, ".git"), filepath.Join(r.dir, ".git")); err != nil {
+				t.Fatal(err)
+			}
+		}, false},
+		"a forged linked working tree": {func(r repository) {
+			pointer(r, "forged")
+			r.write("forged/HEAD", "ref: refs/heads/main\n")
+			r.write("forged/commondir", filepath.Join(victim.dir, ".git")+"\n")
+			r.write("forged/gitdir", filepath.Join(r.dir, ".git")+"\n")
+			r.write("forged/config.worktree", evil)
+		}, false},
+		"a core.worktree that leads elsewhere": {func(r repository) { r.write(".git/config", evil) }, false},
+		"a config that includes": {func(r repository) {
+			r.write(".git/evil", evil)
+			r.write(".git/config", "[include]\n\tpath = evil\n[includeIf \"gitdir:/\"]\n\tpath = evil\n")
+		}, false},
+		"alternates that lead elsewhere": {func(r repository) {
+			r.write(".git/objects/info/alternates", filepath.Join(victim.dir, ".git/objects")+"\n/dev/zero\n"+r.dir+"/.git/objects\n")
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := plain(t)
+			c.plant(r)
+			state, err := r.reader().State(t.Context(), r.dir)
+			if c.refused && !errors.Is(err, ErrRedirected) {
+				t.Errorf("State: %+v, %v; want ErrRedirected", state, err)
+			}
+			if !c.refused && err != nil {
+				t.Errorf("State: %v", err)
+			}
+			if _, err := r.reader().Diff(t.Context(), r.dir); c.refused && !errors.Is(err, ErrRedirected) {
+				t.Errorf("Diff: %v; want ErrRedirected", err)
+			}
+			if _, err := r.committer().Propose(t.Context(), r.dir); err == nil || errors.Is(err, ErrNothing) {
+				t.Errorf("Propose: %v; it must be refused", err)
+			}
+			if _, err := r.committer().Commit(t.Context(), r.dir, Proposal{}, "m", ada); err == nil {
+				t.Error("Commit is not refused")
+			}
+			if _, err := os.Lstat(mark); err == nil {
+				t.Error("its monitor ran")
+			}
+			if after := snapshot(t, victim.dir); after != before {
+				t.Error("the other repository has changed")
+			}
+		})
+	}
+}
+
+// The trap must be live: the plain git of this machine obeys a commondir.
+func TestPlainGitObeysACommondir(t *testing.T) {
+	r := newRepository(t)
+	r.commit("a", "1\n")
+	mark := filepath.Join(t.TempDir(), "ran")
+	r.write(".git/fake/config", "[core]\n\trepositoryformatversion = 0\n\tfsmonitor = touch "+mark+"; false\n")
+	r.write(".git/fake/HEAD", "ref: refs/heads/main\n")
+	r.write(".git/fake/objects/x", "")
+	r.write(".git/fake/refs/x", "")
+	r.write(".git/commondir", "fake\n")
+	out, err := r.try("status", "--porcelain")
+	if _, missing := os.Lstat(mark); missing != nil {
+		t.Errorf("the trap is not live: %v %s", err, out)
 	}
 }

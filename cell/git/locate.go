@@ -9,6 +9,9 @@ import (
 	"strings"
 )
 
+// ErrRedirected says that a repository was made to lead git elsewhere.
+var ErrRedirected = errors.New("the repository is not to be trusted")
+
 // maxPointer bounds the files that name a directory, in bytes.
 const maxPointer = 4 << 10
 
@@ -17,6 +20,9 @@ type Location struct {
 	WorkTree  string // top of the working tree
 	GitDir    string // of this working tree: HEAD and the index
 	CommonDir string // of the repository: objects, refs and configuration
+	// PointsBack says of a linked working tree that the repository knows it, too:
+	// GitDir is where git worktree puts it, and names WorkTree.
+	PointsBack bool
 }
 
 // Linked says that the working tree is one that git worktree made: its GitDir lies
@@ -35,16 +41,51 @@ func Locate(dir string) (Location, error) {
 			return Location{}, fmt.Errorf("locate the repository of %s: %w", dir, err)
 		}
 		if gitDir != "" {
+			if err := Redirected(top); err != nil {
+				return Location{}, err
+			}
 			common, err := commonDirOf(gitDir)
 			if err != nil {
 				return Location{}, fmt.Errorf("locate the repository of %s: %w", dir, err)
 			}
-			return Location{WorkTree: top, GitDir: gitDir, CommonDir: common}, nil
+			l := Location{WorkTree: top, GitDir: gitDir, CommonDir: common}
+			l.PointsBack = l.Linked() && l.pointsBack()
+			return l, nil
 		}
 		if top == filepath.Dir(top) {
 			return Location{}, ErrNoRepository
 		}
 	}
+}
+
+func (l Location) pointsBack() bool {
+	back, err := readPointer(filepath.Join(l.GitDir, "gitdir"))
+	if err != nil {
+		return false
+	}
+	gitDir, errGitDir := filepath.EvalSymlinks(l.GitDir)
+	common, errCommon := filepath.EvalSymlinks(l.CommonDir)
+	if errGitDir != nil || errCommon != nil || filepath.Dir(gitDir) != filepath.Join(common, "worktrees") {
+		return false
+	}
+	there, errThere := os.Lstat(against(l.GitDir, back))
+	here, errHere := os.Lstat(filepath.Join(l.WorkTree, ".git"))
+	return errThere == nil && errHere == nil && here.Mode().IsRegular() && os.SameFile(here, there)
+}
+
+// Redirected tells in an error that the .git directory of top holds a file that
+// git makes in directories of linked working trees alone: with it, whoever can
+// write the directory makes every git on this machine obey another configuration.
+func Redirected(top string) error {
+	dotGit := filepath.Join(top, ".git")
+	if info, err := os.Lstat(dotGit); err != nil || !info.IsDir() {
+		return nil
+	}
+	file := filepath.Join(dotGit, "commondir")
+	if _, err := os.Lstat(file); err != nil {
+		return nil
+	}
+	return fmt.Errorf("%w: %s was put there by no git, and makes git on this machine run what its author likes; run no git in %s before you have looked at the file and removed it", ErrRedirected, file, top)
 }
 
 // gitDirOf returns the git directory of a working tree's top; "" when dir is none.

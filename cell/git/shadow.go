@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"cellmux/cell/proc"
 )
@@ -23,6 +25,10 @@ var overrides = []string{
 	"core.untrackedCache=false",
 	"core.pager=cat",
 	"core.sshCommand=false",
+	"core.editor=false",
+	"sequence.editor=false",
+	"commit.gpgSign=false",
+	"gpg.program=false",
 	"credential.helper=",
 	"diff.external=",
 	"diff.ignoreSubmodules=all",
@@ -50,6 +56,9 @@ type shadow struct {
 	location Location
 	reader   *Reader
 	settings []setting // what the repository's own configuration says; never handed to git
+	// overrides stand above the common ones.
+	overrides []string
+	timeout   time.Duration // of one git; 0 is Timeout
 }
 
 // shadow makes a stand-in; its owner calls remove.
@@ -211,31 +220,46 @@ func (r *Reader) list(ctx context.Context, file string) ([]setting, error) {
 
 // userExcludes is core.excludesFile of the user's own configuration.
 func (r *Reader) userExcludes(ctx context.Context, dir string) string {
-	text, err := run(ctx, r.Runner, proc.Cmd{
-		Argv: []string{"git", "config", "--global", "--type=path", "--get", "core.excludesFile"},
-		Dir:  os.TempDir(),
-		Env:  Environ(r.Environ),
-	})
-	path := strings.TrimSuffix(text, "\n")
-	if err != nil || !filepath.IsAbs(path) || strings.HasPrefix(path, dir+string(filepath.Separator)) {
+	path := r.userSetting(ctx, "core.excludesFile", "path")
+	if !filepath.IsAbs(path) || strings.HasPrefix(path, dir+string(filepath.Separator)) {
 		return ""
 	}
 	return path
 }
 
+// userSetting reads the user's own configuration, never a repository's; "" where
+// it says nothing. kind is a type of git config, or "".
+func (r *Reader) userSetting(ctx context.Context, key, kind string) string {
+	argv := []string{"git", "config", "--global"}
+	if kind != "" {
+		argv = append(argv, "--type="+kind)
+	}
+	text, err := run(ctx, r.Runner, proc.Cmd{Argv: append(argv, "--get", key), Dir: os.TempDir(), Env: Environ(r.Environ)})
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSuffix(text, "\n")
+}
+
 // git runs a command of git on the stand-in, in the working tree.
 func (s *shadow) git(ctx context.Context, stdin string, args ...string) (string, error) {
+	if stdin == "" {
+		return s.gitWith(ctx, nil, nil, args...)
+	}
+	return s.gitWith(ctx, strings.NewReader(stdin), nil, args...)
+}
+
+// gitWith is git with more of an environment.
+func (s *shadow) gitWith(ctx context.Context, stdin io.Reader, env []string, args ...string) (string, error) {
 	argv := []string{"git", "--no-optional-locks", "--no-pager"}
-	for _, o := range overrides {
+	for _, o := range append(slices.Clone(overrides), s.overrides...) {
 		argv = append(argv, "-c", o)
 	}
-	c := proc.Cmd{
-		Argv: append(argv, args...),
-		Dir:  s.location.WorkTree,
-		Env:  append(s.reader.environ(), "GIT_DIR="+s.dir, "GIT_WORK_TREE="+s.location.WorkTree),
-	}
-	if stdin != "" {
-		c.Stdin = strings.NewReader(stdin)
-	}
-	return run(ctx, s.reader.Runner, c)
+	return run(ctx, s.reader.Runner, proc.Cmd{
+		Argv:    append(argv, args...),
+		Dir:     s.location.WorkTree,
+		Env:     append(append(s.reader.environ(), "GIT_DIR="+s.dir, "GIT_WORK_TREE="+s.location.WorkTree), env...),
+		Stdin:   stdin,
+		Timeout: s.timeout,
+	})
 }
