@@ -115,6 +115,7 @@ func (w wiring) open(ctx context.Context, prompts cell.ResolveOpts, early func(*
 		DB: db.SQL(), Path: db.Path(), LockDir: filepath.Join(w.paths.State, "locks"),
 		Pane: fleet.NewTransport(server, agents, watcher), Headless: turns, Log: log,
 	})
+	reader := &git.Reader{Runner: runner, Environ: w.environ, TempDir: w.getenv("TMPDIR")}
 	f := fleet.New(fleet.Options{
 		Store: db, Server: server, Opener: engine.NewOpener(opener), Shown: engine.NewOpener(shown),
 		Agents: agents, Watcher: watcher, Projects: files, Engines: engines,
@@ -125,7 +126,8 @@ func (w wiring) open(ctx context.Context, prompts cell.ResolveOpts, early func(*
 		Getenv:        w.getenv,
 		Prompts:       prompts,
 		Conversations: conversations,
-		Git:           &git.Reader{Runner: runner, Environ: w.environ, TempDir: w.getenv("TMPDIR")},
+		Git:           reader,
+		Commits:       git.Committer{Reader: reader},
 		Outside:       panes.Outside,
 		Log:           log,
 	})

@@ -106,7 +106,7 @@ func (b *contextBuilder) git(g cfg.Guest) {
 	case cfg.GitReadWrite:
 		sentence = "git works here in full, commits included."
 	case cfg.GitReadOnly:
-		sentence = "git can read here (status, diff, log) and cannot write: the repository's own files are read-only. Do not try to commit; leave the changes in the working tree, the user commits on the host."
+		sentence = "git can read here (status, diff, log) and cannot write: the repository's own files are read-only. Do not try to commit; leave the changes in the working tree, the user looks at them and commits them on the host with cellmux (:commit)."
 	case cfg.GitNone:
 		sentence = "git cannot reach the repository from here. Leave the changes in the working tree, the user commits on the host."
 	default:

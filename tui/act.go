@@ -61,6 +61,9 @@ func (m *Model) act(name, key string) tea.Cmd {
 	case "review":
 		return m.perform(sendText{[]fleet.Ref{slot.Ref}, "Review the uncommitted changes of this project. Name defects first, each with file and line."})
 	case "commit":
+		if cell.CommitsOnHost {
+			return m.perform(showProposal{cell: cell.Name})
+		}
 		return m.perform(sendText{[]fleet.Ref{slot.Ref}, "Commit your work: one commit for each thing you did, with a message that says why."})
 	case "answers":
 		return m.perform(toggleAsks{slot.Ref})

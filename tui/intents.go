@@ -45,6 +45,14 @@ type (
 		cell, hash string
 		then       intent
 	}
+	showProposal struct {
+		cell  string
+		again bool // what was shown before has changed
+	}
+	commitWork struct {
+		cell, message string
+		shown         fleet.Proposal
+	}
 	sendText struct {
 		refs []fleet.Ref
 		text string

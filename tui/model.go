@@ -52,10 +52,11 @@ type Model struct {
 	note      note
 	undo      time.Time // until when "undo" is offered in the footer
 	busy      map[fleet.Ref]string
-	asked     map[string]bool // cells whose project file has been shown for approval
-	followed  rowID           // what preview, tabs and log were last loaded for
-	arrived   generation      // of the selection
-	clock     generation      // of the age tick
+	asked     map[string]bool   // cells whose project file has been shown for approval
+	drafts    map[string]string // messages of commits that were not made, by cell
+	followed  rowID             // what preview, tabs and log were last loaded for
+	arrived   generation        // of the selection
+	clock     generation        // of the age tick
 	pictures  map[rowView]string
 }
 
@@ -103,6 +104,7 @@ func New(ctx context.Context, o Options) (*Model, error) {
 		keys: keys, painter: p, device: noDevice{},
 		focus: inList, list: newList(o.Settings, o.Directory),
 		composer: newComposer(), busy: map[fleet.Ref]string{}, asked: map[string]bool{},
+		drafts:   map[string]string{},
 		pictures: map[rowView]string{},
 		mouse:    !o.Settings.NoMouse && !t.mosh,
 	}

@@ -19,6 +19,7 @@ func (m *Model) off(name string) string {
 		return m.offPane(slot, outside)
 	case "message", "review", "commit":
 		switch {
+		case name == "commit" && cell != nil && cell.CommitsOnHost:
 		case outside:
 			return "this pane is not cellmux's"
 		case slot == nil && len(m.list.marked()) == 0:

@@ -92,6 +92,8 @@ func (m *Model) perform(i intent) tea.Cmd {
 		return m.work(fleet.Ref{Cell: i.cell, Slot: fleet.WholeCell}, quickly, func(ctx context.Context) done {
 			return done{what: "approved the project file of " + i.cell, err: f.Trust(ctx, i.cell, i.hash), then: i.then}
 		})
+	case commitWork:
+		return m.commitNow(i)
 	case cancelWork:
 		return m.work(fleet.Ref{Slot: fleet.WholeCell}, quickly, func(ctx context.Context) done {
 			return done{what: "cancelled", err: f.CancelWork(ctx, i.id)}
@@ -125,6 +127,12 @@ func (m *Model) performAsking(i intent) tea.Cmd {
 		return m.call(quickly, func(ctx context.Context) tea.Msg {
 			a, err := d.Approval(ctx, i.cell)
 			return approvalShown{a, i.then, err}
+		})
+	case showProposal:
+		m.say("Looking at what would be committed …")
+		return m.call(slowly, func(ctx context.Context) tea.Msg {
+			p, err := m.ports.Fleet.Proposal(ctx, i.cell)
+			return proposed{i.cell, p, i.again, err}
 		})
 	case readEvents:
 		return m.call(quickly, func(ctx context.Context) tea.Msg {

@@ -1,6 +1,8 @@
 package tui
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 
 	tea "github.com/charmbracelet/bubbletea"
@@ -43,7 +45,21 @@ func (p *picker) shown() []item {
 	for _, match := range fuzzy.Find(query, labels) {
 		out = append(out, p.items[match.Index])
 	}
+	// A name that was typed comes before sentences that hold its letters.
+	slices.SortStableFunc(out, func(a, b item) int { return cmp.Compare(a.distance(query), b.distance(query)) })
 	return out
+}
+
+// distance is 0 where query is the item's name, 1 where the name begins with it.
+func (it item) distance(query string) int {
+	name, query := strings.TrimPrefix(it.label, ":"), strings.TrimPrefix(query, ":")
+	switch {
+	case strings.EqualFold(name, query):
+		return 0
+	case len(name) > len(query) && strings.EqualFold(name[:len(query)], query):
+		return 1
+	}
+	return 2
 }
 
 func (p *picker) key(m *Model, k tea.KeyMsg) ([]intent, bool) {

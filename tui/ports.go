@@ -39,6 +39,12 @@ type Fleet interface {
 	Agents(ctx context.Context, cell string) ([]fleet.AgentChoice, error)
 	// CancelWork ends a Work of the snapshot by its ID.
 	CancelWork(ctx context.Context, id string) error
+	// Proposal shows what Commit would commit for a cell whose own git can only
+	// read (Cell.CommitsOnHost).
+	Proposal(ctx context.Context, cell string) (fleet.Proposal, error)
+	// Commit commits a cell's work as Proposal showed it, on the host, and returns
+	// the commit; work that has changed since is refused.
+	Commit(ctx context.Context, cell string, shown fleet.Proposal, message string) (string, error)
 }
 
 // Details answers what the user asks about one row.

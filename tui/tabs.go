@@ -166,20 +166,24 @@ func (m *Model) diffLines(diff string, w int) []string {
 		if p.ascii {
 			text = plain(text)
 		}
-		t := tText
-		switch {
-		case strings.HasPrefix(line, "+++"), strings.HasPrefix(line, "---"), strings.HasPrefix(line, "diff "), strings.HasPrefix(line, "index "):
-			t = tTitle
-		case strings.HasPrefix(line, "@@"):
-			t = tFocus
-		case strings.HasPrefix(line, "+"):
-			t = tAdded
-		case strings.HasPrefix(line, "-"):
-			t = tRemoved
-		}
-		lines = append(lines, p.paint(t, text))
+		lines = append(lines, p.paint(diffToken(line), text))
 	}
 	return lines
+}
+
+// diffToken is the colour of a line of a unified diff, by its first column.
+func diffToken(line string) token {
+	switch {
+	case strings.HasPrefix(line, "+++"), strings.HasPrefix(line, "---"), strings.HasPrefix(line, "diff "), strings.HasPrefix(line, "index "):
+		return tTitle
+	case strings.HasPrefix(line, "@@"):
+		return tFocus
+	case strings.HasPrefix(line, "+"):
+		return tAdded
+	case strings.HasPrefix(line, "-"):
+		return tRemoved
+	}
+	return tText
 }
 
 func (m *Model) factLines(facts []fleet.Fact, w int) []string {

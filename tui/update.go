@@ -66,6 +66,10 @@ func (m *Model) route(message tea.Msg) tea.Cmd {
 		return m.snapshotCame(message.snapshot)
 	case approvalShown:
 		return m.approvalCame(message)
+	case proposed:
+		m.proposalCame(message)
+	case committed:
+		return m.commitCame(message)
 	case agentsListed:
 		m.agentsCame(message)
 	case textRead:

@@ -47,6 +47,12 @@ type Proposal struct {
 // Identity is who commits.
 type Identity struct{ AuthorName, AuthorEmail, CommitterName, CommitterEmail string }
 
+// UserSetting reads the user's own configuration, never a repository's; "" where it
+// says nothing.
+func (c Committer) UserSetting(ctx context.Context, key string) string {
+	return c.Reader.userSetting(ctx, key, "")
+}
+
 func (i Identity) environ() []string {
 	return []string{
 		"GIT_AUTHOR_NAME=" + i.AuthorName, "GIT_AUTHOR_EMAIL=" + i.AuthorEmail,
@@ -324,6 +330,9 @@ func (s *shadow) show(ctx context.Context, p *Proposal) error {
 	p.Added, p.Deleted, p.Files = state.Added, state.Deleted, strings.Count(numbers, "\x00")
 	if p.Diff, err = compare("--patch", "--find-renames", "--src-prefix=a/", "--dst-prefix=b/"); err != nil {
 		return err
+	}
+	if len(p.Diff) >= maxOutput {
+		p.Notes = append(p.Notes, "The diff is too long to be shown whole: its end is missing here.")
 	}
 	if sign, _ := strconv.ParseBool(s.reader.userSetting(ctx, "commit.gpgSign", "bool")); sign {
 		p.Notes = append(p.Notes, "It will not be signed, although your commit.gpgSign asks for it: git commit --amend -S signs it.")

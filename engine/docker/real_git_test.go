@@ -4,6 +4,7 @@ package docker_test
 
 import (
 	"context"
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"testing"
 
 	"cellmux/cell/cfg"
+	cellgit "cellmux/cell/git"
 	"cellmux/cell/proc"
 	"cellmux/engine"
 )
@@ -118,6 +120,42 @@ func TestRealLinkedWorktreeIsReadInsideAndTheHostsFilesStayAsTheyAre(t *testing.
 	if got := l.output(c, "git log --format=%s -1"); got != "outside" {
 		t.Errorf("inside, the newest commit is %q", got)
 	}
+}
+
+// What an agent did inside is committed outside, with nothing of its run.
+func TestRealWorkOfAGuestIsCommittedOnTheHost(t *testing.T) {
+	l := newLab(t, nil)
+	_, worktree := newWorktree(t)
+	c := l.cell(func(c *engine.Cell) { c.ProjectDir = worktree })
+	l.up(c)
+	// All that a guest can plant there: what git reads in the working tree.
+	l.output(c, `echo two >> file; printf '*.c filter=evil\n' > .gitattributes; mkdir inner; git init -q inner
+		printf '[core]\n\tfsmonitor = touch /tmp/never; false\n' >> inner/.git/config; git -C inner commit -q --allow-empty -m inner`,
+		"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@a", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@a")
+	committer := cellgit.Committer{Reader: &cellgit.Reader{Runner: proc.New(), Environ: l.o.Environ, TempDir: t.TempDir()}}
+	shown, err := committer.Propose(t.Context(), worktree)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(shown.Diff, "+two") || strings.Contains(shown.Diff, "inner") {
+		t.Errorf("the diff is\n%s", shown.Diff)
+	}
+	l.output(c, "echo three >> file")
+	by := cellgit.Identity{AuthorName: "ada", AuthorEmail: "a@a", CommitterName: "ada", CommitterEmail: "a@a"}
+	if _, err := committer.Commit(t.Context(), worktree, shown, "outside", by); !errors.Is(err, cellgit.ErrChanged) {
+		t.Errorf("what changed since: %v", err)
+	}
+	if shown, err = committer.Propose(t.Context(), worktree); err != nil {
+		t.Fatal(err)
+	}
+	commit, err := committer.Commit(t.Context(), worktree, shown, "outside", by)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := l.output(c, "git log --format='%H %an %s' -1; git status --short"); got != commit+" ada outside\n?? inner/" {
+		t.Errorf("inside, git says %q", got)
+	}
+	git(t, worktree, "fsck", "--strict")
 }
 
 func TestRealWorktreeThatMayWriteCommitsInsideAndProtectsItsConfig(t *testing.T) {

@@ -54,6 +54,7 @@ type Options struct {
 	// Outside lists the panes of the tmux server that the user stands in.
 	Outside func(ctx context.Context) []Outside
 	Git     Repository       // optional
+	Commits Commits          // optional
 	Now     func() time.Time // nil: time.Now
 	Log     *slog.Logger     // nil: none
 }
@@ -149,7 +150,9 @@ func (f *Fleet) build(ctx context.Context, list tmux.List, fresh bool) (Snapshot
 	}
 	in.project = make(map[string]project, len(cells))
 	for _, c := range cells {
-		in.project[c.Name] = f.lookAt(ctx, c)
+		found := f.lookAt(ctx, c)
+		found.commits = f.commitsOnHost(ctx, c)
+		in.project[c.Name] = found
 	}
 	f.o.Watcher.Observe(f.observed(ctx, cells, slots, list))
 	if fresh {

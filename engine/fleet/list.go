@@ -28,7 +28,10 @@ type listing struct {
 }
 
 // project is what was found at a cell's project directory.
-type project struct{ problem, approval string }
+type project struct {
+	problem, approval string
+	commits           bool // on the host
+}
 
 // join makes the list from its parts. It is pure: the same parts give the same
 // list, and since keeps the times at which statuses began.
@@ -65,7 +68,8 @@ func join(in listing, since ages) Snapshot {
 			Name: c.Name, Title: cmp.Or(c.Title, c.Name), Workspace: c.Workspace, ProjectDir: c.ProjectDir,
 			Engine: c.Engine, EngineReason: c.EngineReason,
 			Problem: in.project[c.Name].problem, Approval: in.project[c.Name].approval,
-			Git: in.git[c.Name], Pinned: c.Pinned, Archived: c.Archived, Created: c.Created,
+			CommitsOnHost: in.project[c.Name].commits,
+			Git:           in.git[c.Name], Pinned: c.Pinned, Archived: c.Archived, Created: c.Created,
 			Slots: rows,
 		})
 	}

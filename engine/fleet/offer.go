@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"cellmux/cell/git"
 	"cellmux/cell/state"
 	"cellmux/engine"
 )
@@ -49,6 +50,9 @@ func (f *Fleet) offered(ctx context.Context, cells []state.Cell) *Cell {
 // executes nothing.
 func (f *Fleet) lookAt(ctx context.Context, c state.Cell) project {
 	if err := engine.CheckProjectDir(c.ProjectDir); err != nil {
+		return project{problem: err.Error()}
+	}
+	if err := git.Redirected(c.ProjectDir); err != nil {
 		return project{problem: err.Error()}
 	}
 	_, problem, approval := f.o.Projects.Load(ctx, c.ProjectDir)

@@ -59,10 +59,12 @@ type Cell struct {
 	Problem      string // its project file is bad, its directory is gone, …: a sentence
 	Approval     string // what of its project file waits for approval; "" nothing
 	Git          string // short: "clean", "+48-12 ^2"; "" unknown
-	Pinned       bool
-	Archived     bool
-	Created      time.Time
-	Slots        []Slot
+	// CommitsOnHost says that git inside can only read: Fleet.Commit commits.
+	CommitsOnHost bool
+	Pinned        bool
+	Archived      bool
+	Created       time.Time
+	Slots         []Slot
 }
 
 // Outside is a pane of the tmux server that the user stands in.

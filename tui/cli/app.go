@@ -49,6 +49,11 @@ type Fleet interface {
 	Stop(ctx context.Context, r fleet.Ref) error
 	Delete(ctx context.Context, r fleet.Ref) error
 	Trust(ctx context.Context, cell, hash string) error
+	// Proposal shows what Commit would commit for a cell whose own git can only
+	// read.
+	Proposal(ctx context.Context, cell string) (fleet.Proposal, error)
+	// Commit commits a cell's work as Proposal showed it, on the host.
+	Commit(ctx context.Context, cell string, shown fleet.Proposal, message string) (string, error)
 	Approval(ctx context.Context, cell string) (fleet.Approval, error)
 	// Revoke takes back the approval of a cell's project file.
 	Revoke(ctx context.Context, cell string) error

@@ -27,6 +27,7 @@ type world struct {
 	prompts cell.ResolveOpts // that the application was opened with
 
 	approval fleet.Approval
+	proposal fleet.Proposal
 	ended    run.Execution
 	chunks   []run.Chunk
 	entry    convo.Entry
@@ -56,6 +57,11 @@ func (w *world) Trust(_ context.Context, cell, hash string) error {
 	return w.note("trust %s %s", cell, hash)
 }
 func (w *world) Approval(context.Context, string) (fleet.Approval, error) { return w.approval, nil }
+
+func (w *world) Proposal(context.Context, string) (fleet.Proposal, error) { return w.proposal, nil }
+func (w *world) Commit(_ context.Context, cell string, shown fleet.Proposal, message string) (string, error) {
+	return "c0ffee", w.note("commit %s %s %q", cell, shown.Tree, message)
+}
 
 func (w *world) Start(_ context.Context, r fleet.Ref, line string, mode run.Mode, onHost bool) (run.Handle, error) {
 	if err := w.note("run %s %q %s host=%v", r, line, mode, onHost); err != nil {

@@ -17,28 +17,29 @@ import (
 // Fleet is a world behind every port. Its zero value is not usable: see
 // NewFleet. It is safe for concurrent use.
 type Fleet struct {
-	mu       sync.Mutex
-	build    func(now time.Time) fleet.Snapshot
-	snapshot fleet.Snapshot
-	watchers []chan fleet.Snapshot
-	grown    []chan string
-	calls    []string
-	undone   []undo
-	failures map[string]error
-	stalled  map[string]chan struct{}
-	screens  map[string][]string
-	panes    int
-	agents   []fleet.AgentChoice
-	approval map[string]fleet.Approval
-	diffs    map[string]string
-	shell    shellState
-	entries  map[fleet.Ref][]convo.Entry
-	delivery convo.Delivery
-	reason   string
-	attached func(pane string)
-	asks     map[fleet.Ref]bool
-	withAll  bool
-	text     string
+	mu        sync.Mutex
+	build     func(now time.Time) fleet.Snapshot
+	snapshot  fleet.Snapshot
+	watchers  []chan fleet.Snapshot
+	grown     []chan string
+	calls     []string
+	undone    []undo
+	failures  map[string]error
+	stalled   map[string]chan struct{}
+	screens   map[string][]string
+	panes     int
+	agents    []fleet.AgentChoice
+	approval  map[string]fleet.Approval
+	diffs     map[string]string
+	proposals map[string]fleet.Proposal
+	shell     shellState
+	entries   map[fleet.Ref][]convo.Entry
+	delivery  convo.Delivery
+	reason    string
+	attached  func(pane string)
+	asks      map[fleet.Ref]bool
+	withAll   bool
+	text      string
 }
 
 type undo struct {
@@ -50,7 +51,7 @@ type undo struct {
 func NewFleet(build func(now time.Time) fleet.Snapshot) *Fleet {
 	return &Fleet{
 		build: build, failures: map[string]error{}, stalled: map[string]chan struct{}{}, screens: map[string][]string{},
-		approval: map[string]fleet.Approval{}, diffs: map[string]string{}, entries: map[fleet.Ref][]convo.Entry{},
+		approval: map[string]fleet.Approval{}, diffs: map[string]string{}, proposals: map[string]fleet.Proposal{}, entries: map[fleet.Ref][]convo.Entry{},
 		shell: newShellState(), asks: map[fleet.Ref]bool{}, delivery: convo.Submitted, panes: 100,
 		agents: []fleet.AgentChoice{
 			{Name: "claude", Found: true},
@@ -376,6 +377,34 @@ func (f *Fleet) Trust(ctx context.Context, cell, hash string) error {
 		f.cell(cell, func(c *fleet.Cell) { c.Approval = "" })
 	}
 	return err
+}
+
+// Propose sets what a commit of a cell's work would be, and that it is made on
+// the host.
+func (f *Fleet) Propose(cell string, p fleet.Proposal) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.proposals[cell] = p
+	f.change(func(s *fleet.Snapshot) {
+		for i := range s.Cells {
+			if s.Cells[i].Name == cell {
+				s.Cells[i].CommitsOnHost = true
+			}
+		}
+	})
+}
+
+// Proposal implements tui.Fleet.
+func (f *Fleet) Proposal(ctx context.Context, cell string) (fleet.Proposal, error) {
+	err := f.called(ctx, "Proposal", cell)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.proposals[cell], err
+}
+
+// Commit implements tui.Fleet.
+func (f *Fleet) Commit(ctx context.Context, cell string, shown fleet.Proposal, message string) (string, error) {
+	return "0123456789abcdef0123456789abcdef01234567", f.called(ctx, "Commit", cell, shown.Tree, message)
 }
 
 // Agents implements tui.Fleet.
