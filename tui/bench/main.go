@@ -12,12 +12,12 @@
 package main
 
 import (
-	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -29,6 +29,8 @@ func main() {
 	sizes := flag.String("panes", "20,100", "numbers of panes")
 	rounds := flag.Int("rounds", 5, "rounds of each program")
 	presses := flag.Int("keys", 60, "keys a round")
+	starts := flag.Int("starts", 4, "starts a round")
+	only := flag.String("only", "", "the parts to measure, of start,key,rest,busy; empty measures all")
 	rest := flag.Duration("rest", 10*time.Second, "how long a program is left untouched, once a size")
 	out := flag.String("json", "", "file for the figures")
 	check := flag.Bool("check", false, "exit with 1 when a budget is exceeded")
@@ -39,7 +41,7 @@ func main() {
 		printStamps()
 		return
 	}
-	report, err := bench(options{*binary, *floor, *sizes, *rounds, *presses, *rest, *snapshot})
+	report, err := bench(options{*binary, *floor, *sizes, *only, *rounds, *starts, *presses, *rest, *snapshot})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
@@ -57,10 +59,14 @@ func main() {
 }
 
 type options struct {
-	binary, floor, sizes string
-	rounds, presses      int
-	rest                 time.Duration
-	snapshot             bool
+	binary, floor, sizes, only string
+	rounds, starts, presses    int
+	rest                       time.Duration
+	snapshot                   bool
+}
+
+func (o options) measures(part string) bool {
+	return o.only == "" || slices.Contains(strings.Split(o.only, ","), part)
 }
 
 func bench(o options) (*report, error) {
@@ -130,108 +136,17 @@ func benchSize(o options, binary, floor, self string, n int) (*sizeReport, error
 		return &sizeReport{Panes: n}, nil
 	}
 
-	each := func(f func(c contestant, g *figures, p *program) error) error {
-		for _, c := range contestants {
-			p, took, spent, err := s.launch(c)
-			if err != nil {
-				return fmt.Errorf("%s: %w", c.name, err)
-			}
-			got[c.name].Start = append(got[c.name].Start, took)
-			got[c.name].StartCPU = append(got[c.name].StartCPU, spent)
-			err = f(c, got[c.name], p)
-			p.quit()
-			if err != nil {
-				return fmt.Errorf("%s: %w", c.name, err)
-			}
+	m := measurement{o: o, s: s, contestants: contestants, got: got}
+	for _, part := range []struct {
+		name    string
+		measure func() error
+	}{{"start", m.starts}, {"key", m.keys}, {"rest", m.rests}, {"busy", m.busy}} {
+		if !o.measures(part.name) {
+			continue
 		}
-		return nil
-	}
-
-	for range o.rounds {
-		if err := each(func(_ contestant, g *figures, p *program) error {
-			before := p.spent()
-			key, follow, err := keys(p, o.presses, false)
-			g.KeyCPU = append(g.KeyCPU, ms(p.spent()-before)/float64(max(len(key), 1)))
-			g.Key, g.Follow = append(g.Key, key...), append(g.Follow, follow...)
-			if err != nil {
-				return err
-			}
-			for range 5 {
-				took, err := burst(p)
-				if err != nil {
-					g.Lost++
-					continue
-				}
-				g.Burst = append(g.Burst, took)
-			}
-			return nil
-		}); err != nil {
+		if err := part.measure(); err != nil {
 			return nil, err
 		}
-	}
-	if err := each(func(_ contestant, g *figures, p *program) error {
-		total, own, bytes, rss, started := s.rest(p, o.rest)
-		g.Idle, g.IdleOwn, g.Bytes, g.RSS = append(g.Idle, total), append(g.IdleOwn, own), append(g.Bytes, bytes), append(g.RSS, rss)
-		if started {
-			g.Started++
-		}
-		return nil
-	}); err != nil {
-		return nil, err
-	}
-
-	const printing = 10
-	if err := s.busy(printing); err != nil {
-		return nil, err
-	}
-	minRows = min(n, 25) // a busy list is as full; marks are gone from some
-	anyPreview := func(c contestant) (*program, error) {
-		p, err := launch(s.env, filepath.Join(s.dir, "p00"), c.path, c.args...)
-		if err != nil {
-			return nil, err
-		}
-		_, err = p.until("the list", 10*time.Second, full)
-		if err != nil {
-			p.quit()
-		}
-		return p, err
-	}
-	for range o.rounds {
-		for _, c := range contestants {
-			p, err := anyPreview(c)
-			if err != nil {
-				return nil, fmt.Errorf("%s: %w", c.name, err)
-			}
-			key, _, err := keys(p, o.presses, true)
-			g := got[c.name]
-			g.KeyBusy = append(g.KeyBusy, key...)
-			p.quit()
-			if err != nil {
-				return nil, fmt.Errorf("%s: %w", c.name, err)
-			}
-		}
-	}
-	for _, c := range contestants {
-		p, err := anyPreview(c)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", c.name, err)
-		}
-		g := got[c.name]
-		if err = selectBusy(p); err == nil {
-			g.Age = append(g.Age, ages(p, o.rest/2)...)
-			total, own, _, _, started := s.rest(p, o.rest)
-			g.Busy, g.BusyOwn = append(g.Busy, total), append(g.BusyOwn, own)
-			if started {
-				g.Started++
-			}
-		}
-		p.quit()
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", c.name, err)
-		}
-	}
-	if len(got["cellmux"].Key) == 0 || len(got["floor"].Key) == 0 {
-		return nil, errors.New("no key was measured")
 	}
 	return summarise(n, got["cellmux"], got["floor"]), nil
 }

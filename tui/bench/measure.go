@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
@@ -33,6 +34,120 @@ type figures struct {
 }
 
 func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// measurement takes every figure in turns, a round of the one program and a
+// round of the other, so that other load on the machine meets both.
+type measurement struct {
+	o           options
+	s           *stage
+	contestants []contestant
+	got         map[string]*figures
+}
+
+// turns runs f with a started program of each contestant, rounds times.
+func (m *measurement) turns(rounds int, start func(contestant) (*program, error), f func(*figures, *program) error) error {
+	for range rounds {
+		for _, c := range m.contestants {
+			p, err := start(c)
+			if err != nil {
+				return fmt.Errorf("%s: %w", c.name, err)
+			}
+			err = f(m.got[c.name], p)
+			p.quit()
+			if err != nil {
+				return fmt.Errorf("%s: %w", c.name, err)
+			}
+		}
+	}
+	return nil
+}
+
+func (m *measurement) launch(c contestant) (*program, error) {
+	p, took, spent, err := m.s.launch(c)
+	if err == nil {
+		g := m.got[c.name]
+		g.Start, g.StartCPU = append(g.Start, took), append(g.StartCPU, spent)
+	}
+	return p, err
+}
+
+func (m *measurement) starts() error {
+	return m.turns(m.o.rounds*m.o.starts, m.launch, func(*figures, *program) error { return nil })
+}
+
+func (m *measurement) keys() error {
+	return m.turns(m.o.rounds, m.launch, func(g *figures, p *program) error {
+		before := p.spent()
+		key, follow, err := keys(p, m.o.presses, false)
+		g.KeyCPU = append(g.KeyCPU, ms(p.spent()-before)/float64(max(len(key), 1)))
+		g.Key, g.Follow = append(g.Key, key...), append(g.Follow, follow...)
+		if err != nil {
+			return err
+		}
+		if len(key) == 0 {
+			return errors.New("no key was measured")
+		}
+		for range 5 {
+			took, err := burst(p)
+			if err != nil {
+				g.Lost++
+				continue
+			}
+			g.Burst = append(g.Burst, took)
+		}
+		return nil
+	})
+}
+
+func (m *measurement) rests() error {
+	return m.turns(1, m.launch, func(g *figures, p *program) error {
+		total, own, bytes, rss, started := m.s.rest(p, m.o.rest)
+		g.Idle, g.IdleOwn, g.Bytes, g.RSS = append(g.Idle, total), append(g.IdleOwn, own), append(g.Bytes, bytes), append(g.RSS, rss)
+		if started {
+			g.Started++
+		}
+		return nil
+	})
+}
+
+// busy measures what changes while ten panes print without pause; they do from
+// here on.
+func (m *measurement) busy() error {
+	const printing = 10
+	if err := m.s.busy(printing); err != nil {
+		return err
+	}
+	minRows = min(len(m.s.panes), 25) // a busy list is as full; marks are gone from some
+	anyPreview := func(c contestant) (*program, error) {
+		p, err := launch(m.s.env, filepath.Join(m.s.dir, "p00"), c.path, c.args...)
+		if err != nil {
+			return nil, err
+		}
+		if _, err = p.until("the list", 10*time.Second, full); err != nil {
+			p.quit()
+		}
+		return p, err
+	}
+	if err := m.turns(m.o.rounds, anyPreview, func(g *figures, p *program) error {
+		key, _, err := keys(p, m.o.presses, true)
+		g.KeyBusy = append(g.KeyBusy, key...)
+		return err
+	}); err != nil {
+		return err
+	}
+	return m.turns(1, anyPreview, func(g *figures, p *program) error {
+		if err := selectBusy(p); err != nil {
+			return err
+		}
+		g.Age = append(g.Age, ages(p, m.o.rest/2)...)
+		total, own, _, _, started := m.s.rest(p, m.o.rest)
+		g.Busy, g.BusyOwn = append(g.Busy, total), append(g.BusyOwn, own)
+		if started {
+			g.Started++
+		}
+		return nil
+	})
+}
 
 // launch starts a contestant and waits for the full list and the first preview.
 func (s *stage) launch(c contestant) (p *program, took, spent float64, err error) {

@@ -29,7 +29,11 @@ type report struct{ Sizes []sizeReport }
 
 func summarise(n int, own, floor *figures) *sizeReport {
 	r := &sizeReport{Panes: n, Cellmux: own, Floor: floor}
+	// A figure of a part that was not measured has no line.
 	ratio := func(name, unit string, a, b, budget float64) {
+		if a == 0 && b == 0 {
+			return
+		}
 		l := line{Name: name, Unit: unit, Own: a, Against: b, Budget: budget}
 		if b > 0 {
 			l.Ratio = a / b
@@ -43,6 +47,9 @@ func summarise(n int, own, floor *figures) *sizeReport {
 	// Without a budget: what the CPU did, which other load on the machine changes
 	// less than it changes times.
 	told := func(name, unit string, a, b float64) {
+		if a == 0 && b == 0 {
+			return
+		}
 		r.Lines = append(r.Lines, line{Name: name, Unit: unit, Own: a, Against: b, Ratio: a / max(b, 1e-9), Held: true})
 	}
 	const frame = 1000.0 / 120
@@ -51,17 +58,25 @@ func summarise(n int, own, floor *figures) *sizeReport {
 	ratio("key to its row, p50", "ms", quantile(own.Key, .5), quantile(floor.Key, .5), 1.15)
 	ratio("key while 10 panes print, p99 against own quiet", "ms", quantile(own.KeyBusy, .99), quantile(own.Key, .99), 1.1)
 	ratio("key while 10 panes print, p50 against own quiet", "ms", quantile(own.KeyBusy, .5), quantile(own.Key, .5), 1.1)
-	absolute("preview after the row, p99 follow - p99 key", "ms", quantile(own.Follow, .99)-quantile(own.Key, .99), frame)
+	if len(own.Follow) > 0 {
+		absolute("preview after the row, p99 follow - p99 key", "ms", quantile(own.Follow, .99)-quantile(own.Key, .99), frame)
+	}
 	ratio("15 keys in one write, p50", "ms", quantile(own.Burst, .5), quantile(floor.Burst, .5), 1.2)
 	told("CPU until the start is over, p50", "ms", quantile(own.StartCPU, .5), quantile(floor.StartCPU, .5))
 	told("CPU for a key, p50", "ms", quantile(own.KeyCPU, .5), quantile(floor.KeyCPU, .5))
-	absolute("bursts with a key lost or out of order", "", float64(own.Lost), 0)
-	absolute("rests in which a process was started", "", float64(own.Started), 0)
+	if len(own.Burst)+own.Lost > 0 {
+		absolute("bursts with a key lost or out of order", "", float64(own.Lost), 0)
+	}
+	if len(own.Idle)+len(own.Busy) > 0 {
+		absolute("rests in which a process was started", "", float64(own.Started), 0)
+	}
 	ratio("CPU untouched, tmux included", "%", quantile(own.Idle, .5), quantile(floor.Idle, .5), 1)
 	ratio("CPU, 10 panes print, tmux included", "%", quantile(own.Busy, .5), quantile(floor.Busy, .5), 2)
 	ratio("CPU, 10 panes print, without the tmux server", "%", quantile(own.BusyOwn, .5), quantile(floor.BusyOwn, .5), 2)
 	ratio("memory, resident", "MiB", quantile(own.RSS, .5), quantile(floor.RSS, .5), 2.5)
-	absolute("age of a busy preview, p95", "ms", quantile(own.Age, .95), 150)
+	if len(own.Age) > 0 {
+		absolute("age of a busy preview, p95", "ms", quantile(own.Age, .95), 150)
+	}
 	return r
 }
 
