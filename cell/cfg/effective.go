@@ -23,6 +23,14 @@ type Effective struct {
 	origins map[string]Origin
 }
 
+// In is the same configuration for another project directory, which must have no
+// file of its own.
+func (e *Effective) In(projectDir string) *Effective {
+	other := *e
+	other.BaseDir = projectDir
+	return &other
+}
+
 // Config returns a copy of the configuration with its references unexpanded.
 func (e *Effective) Config() CellConfig {
 	copied, _ := mapStrings(e.config, func(_ toml.Key, _ reflect.StructTag, s string) (string, error) { return s, nil })

@@ -21,6 +21,10 @@ const (
 	oldProjectFileName = ".devcell.toml"
 )
 
+// ProjectFileNames are the names of a project's file, in the order in which they
+// are looked for.
+func ProjectFileNames() []string { return []string{ProjectFileName, oldProjectFileName} }
+
 // maxFileSize bounds a file, in bytes: a repository may hold anything under the
 // name, and reading it must stay cheap.
 const maxFileSize = 256 << 10

@@ -139,7 +139,7 @@ func readProject(dir string) (*document, []Problem) {
 	if real, err := filepath.EvalSymlinks(dir); err == nil {
 		dir = real // an approval is bound to the path: one directory, one path
 	}
-	for _, name := range []string{ProjectFileName, oldProjectFileName} {
+	for _, name := range ProjectFileNames() {
 		doc, problems := readDocument(filepath.Join(dir, name), func() (*os.File, error) { return openProject(dir, name) })
 		if doc != nil || len(problems) > 0 {
 			return doc, problems

@@ -119,18 +119,52 @@ func TestBadFileIsAProblemOfItsCellWithItsPlace(t *testing.T) {
 	}
 }
 
+// Directories without a file share one answer, which ages by its file alone.
 func TestUnchangedFilesAreReadOnce(t *testing.T) {
 	files, dir := unapproved(t, "")
+	files.Global = filepath.Join(t.TempDir(), "devcell.toml")
+	other := t.TempDir()
 	first, err := files.load(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	files.loaded[dir] = loadedProject{effective: first, at: time.Now().Add(-time.Hour)}
-	if again, _ := files.load(dir); again != first {
-		t.Error("a directory without a file was read again")
+	known := files.loaded[""]
+	known.at = time.Now().Add(-time.Hour)
+	again, err := files.load(other)
+	if err != nil || files.loaded[""] != known || len(files.loaded) != 1 {
+		t.Errorf("a directory without a file was read: %v", err)
 	}
-	write(t, filepath.Join(dir, cfg.ProjectFileName), "[cell]\nstack = 'go'\n")
-	if again, _ := files.load(dir); again == first {
-		t.Error("a new file was not seen")
+	if first.BaseDir != dir || again.BaseDir != other {
+		t.Errorf("of %s and %s: %s and %s", dir, other, first.BaseDir, again.BaseDir)
+	}
+	write(t, files.Global, "[cell]\nstack = 'go'\n")
+	if config, _, _ := files.Load(t.Context(), dir); config.Cell.Stack != "go" {
+		t.Errorf("a new file of the user's own was not seen: %+v", config.Cell)
+	}
+}
+
+func TestAProjectsFileIsSeenUnderBothNamesAndWhenReplaced(t *testing.T) {
+	for _, name := range cfg.ProjectFileNames() {
+		files, dir := unapproved(t, "")
+		if _, problem, _ := files.Load(t.Context(), dir); problem != "" {
+			t.Fatal(problem)
+		}
+		file := filepath.Join(dir, name)
+		write(t, file, "[cell]\nstak = 1\n")
+		if _, problem, _ := files.Load(t.Context(), dir); !strings.Contains(problem, "stak") {
+			t.Errorf("%s was not seen: %q", name, problem)
+		}
+		info, err := os.Stat(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// Of the same length and time: only the file itself is another.
+		write(t, file+".new", "[cell]\nstaq = 1\n")
+		if err := errors.Join(os.Chtimes(file+".new", info.ModTime(), info.ModTime()), os.Rename(file+".new", file)); err != nil {
+			t.Fatal(err)
+		}
+		if _, problem, _ := files.Load(t.Context(), dir); !strings.Contains(problem, "staq") {
+			t.Errorf("%s was replaced, and not seen: %q", name, problem)
+		}
 	}
 }

@@ -65,8 +65,9 @@ type Outbox interface {
 
 // Projects reads the devcell.toml files of a cell; it never executes anything.
 type Projects interface {
-	// Load gives the effective and approved configuration; problem and approval
-	// are sentences for the list, "" when there is none.
+	// Load gives the effective and approved configuration, which nobody may
+	// change; problem and approval are sentences for the list, "" when there is
+	// none.
 	Load(ctx context.Context, projectDir string) (config cfg.CellConfig, problem, approval string)
 	Approval(ctx context.Context, cell, projectDir string) (Approval, error)
 	Approve(ctx context.Context, projectDir, hash string) error

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -28,31 +29,46 @@ type ProjectFiles struct {
 	Environ []string
 
 	mu     sync.Mutex
-	loaded map[string]loadedProject
+	loaded map[string]*loadedProject // by directory; "" is every one without a file
 }
 
 // loadedProject remembers an answer until one of its files changes. Where there
 // is a project's file it is looked at again after a moment, too: another cellmux
 // may have approved it, or taken the approval back.
 type loadedProject struct {
-	effective       *cfg.Effective
-	err             error
-	global, project stamp
-	at              time.Time
+	effective *cfg.Effective
+	err       error
+	stamps    []stamp // of the user's file, then of the project's
+	at        time.Time
+	shown     func() projectAnswer
 }
 
-// stamp tells one content of a file from another.
-type stamp struct {
-	modified time.Time
-	size     int64
+// projectAnswer is what Load gives.
+type projectAnswer struct {
+	config            cfg.CellConfig
+	problem, approval string
 }
 
-func stampOf(file string) stamp {
-	info, err := os.Stat(file)
+// stamp tells one content of a file from another; nil is no file.
+type stamp struct{ os.FileInfo }
+
+// stampOf follows a symbolic link; missing says that there is not even that.
+func stampOf(file string) (_ stamp, missing bool) {
+	info, err := os.Lstat(file)
 	if err != nil {
-		return stamp{}
+		return stamp{}, errors.Is(err, os.ErrNotExist)
 	}
-	return stamp{info.ModTime(), info.Size()}
+	if info.Mode()&os.ModeSymlink != 0 {
+		info, _ = os.Stat(file)
+	}
+	return stamp{info}, false
+}
+
+func (s stamp) same(o stamp) bool {
+	if s.FileInfo == nil || o.FileInfo == nil {
+		return s.FileInfo == o.FileInfo
+	}
+	return s.Size() == o.Size() && s.ModTime().Equal(o.ModTime()) && os.SameFile(s.FileInfo, o.FileInfo)
 }
 
 // verdictFor is how long a project's file counts as approved, or not, without
@@ -64,39 +80,74 @@ var _ Projects = (*ProjectFiles)(nil)
 func (p *ProjectFiles) load(dir string) (*cfg.Effective, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	global, project := stampOf(p.Global), stampOf(filepath.Join(dir, cfg.ProjectFileName))
-	if known, has := p.loaded[dir]; has && known.global == global && known.project == project {
-		settled := known.err == nil && known.effective.ProjectFile == ""
-		if settled || time.Since(known.at) < verdictFor {
-			return known.effective, known.err
-		}
+	known := p.look(dir)
+	if known.err != nil || known.effective.BaseDir == dir {
+		return known.effective, known.err
 	}
-	effective, err := cfg.Load(cfg.Sources{
-		GlobalFile: p.Global, ProjectDir: dir, Home: p.Home, Getenv: p.Getenv, Approvals: p.Approvals,
-	})
-	if p.loaded == nil {
-		p.loaded = map[string]loadedProject{}
-	}
-	p.loaded[dir] = loadedProject{effective, err, global, project, time.Now()}
-	return effective, err
+	return known.effective.In(dir), nil
 }
 
+// look returns what is known of a directory, read anew where it must be. Those
+// without a file of their own share one answer. p.mu is held.
+func (p *ProjectFiles) look(dir string) *loadedProject {
+	global, _ := stampOf(p.Global)
+	stamps := []stamp{global}
+	if dir != "" {
+		alone := true
+		for _, name := range cfg.ProjectFileNames() {
+			s, missing := stampOf(filepath.Join(dir, name))
+			stamps = append(stamps, s)
+			alone = alone && missing
+		}
+		if alone {
+			dir, stamps = "", stamps[:1]
+		}
+	}
+	if known := p.loaded[dir]; known != nil && slices.EqualFunc(known.stamps, stamps, stamp.same) {
+		settled := known.err == nil && known.effective.ProjectFile == ""
+		if settled || time.Since(known.at) < verdictFor {
+			return known
+		}
+	}
+	found := &loadedProject{stamps: stamps, at: time.Now()}
+	found.effective, found.err = cfg.Load(cfg.Sources{
+		GlobalFile: p.Global, ProjectDir: dir, Home: p.Home, Getenv: p.Getenv, Approvals: p.Approvals,
+	})
+	found.shown = sync.OnceValue(func() projectAnswer { return p.answer(found.effective, found.err) })
+	if p.loaded == nil {
+		p.loaded = map[string]*loadedProject{}
+	}
+	p.loaded[dir] = found
+	return found
+}
+
+// forget makes the next look read everything.
 func (p *ProjectFiles) forget(dir string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.loaded, dir)
+	delete(p.loaded, "")
 }
 
 // Load implements Projects. A bad file gives the defaults and the problem.
-func (p *ProjectFiles) Load(ctx context.Context, dir string) (config cfg.CellConfig, problem, approval string) {
-	effective, err := p.load(dir)
+func (p *ProjectFiles) Load(_ context.Context, dir string) (config cfg.CellConfig, problem, approval string) {
+	p.mu.Lock()
+	known := p.look(dir)
+	p.mu.Unlock()
+	a := known.shown()
+	return a.config, a.problem, a.approval
+}
+
+func (p *ProjectFiles) answer(effective *cfg.Effective, err error) projectAnswer {
 	if err != nil {
-		return cfg.CellConfig{}, strings.ReplaceAll(err.Error(), "\n", "; "), ""
+		return projectAnswer{problem: strings.ReplaceAll(err.Error(), "\n", "; ")}
 	}
+	// Nothing of it is executed, so that nothing needs to end it.
+	a := projectAnswer{config: p.expanded(context.Background(), effective)}
 	if effective.Pending != nil && len(effective.Pending.Waiting) > 0 {
-		approval = effective.Pending.Summary()
+		a.approval = effective.Pending.Summary()
 	}
-	return p.expanded(ctx, effective), "", approval
+	return a
 }
 
 // expanded expands what needs no command and no secret, and leaves the rest.
