@@ -154,7 +154,7 @@ func (f *Fleet) build(ctx context.Context, list tmux.List, fresh bool) (Snapshot
 		found.commits = f.commitsOnHost(ctx, c)
 		in.project[c.Name] = found
 	}
-	f.o.Watcher.Observe(f.observed(ctx, cells, slots, list))
+	f.o.Watcher.Observe(f.observed(in))
 	if fresh {
 		f.o.Watcher.Read(ctx)
 	}
@@ -203,14 +203,14 @@ func (f *Fleet) queued(ctx context.Context) (map[Ref]int, error) {
 }
 
 // observed are the slots that have a pane, as the watcher wants them.
-func (f *Fleet) observed(ctx context.Context, cells []state.Cell, slots []state.Slot, list tmux.List) []agent.Slot {
-	configs := make(map[string]cfg.Config, len(cells))
-	for _, c := range cells {
-		configs[c.Name] = f.configOf(ctx, c)
+func (f *Fleet) observed(in listing) []agent.Slot {
+	configs := make(map[string]cfg.Config, len(in.cells))
+	for _, c := range in.cells {
+		configs[c.Name] = f.configWith(c, in.project[c.Name].config)
 	}
-	panes := panesBySlot(list)
+	panes := panesBySlot(in.panes)
 	var out []agent.Slot
-	for _, s := range slots {
+	for _, s := range in.slots {
 		ref := Ref{s.Cell, s.Number}
 		pane, alive := panes[ref]
 		if !alive {
@@ -233,6 +233,10 @@ func (f *Fleet) observed(ctx context.Context, cells []state.Cell, slots []state.
 // engineCell is what an engine needs to know of a cell.
 func (f *Fleet) engineCell(ctx context.Context, c state.Cell) engine.Cell {
 	config, _, _ := f.o.Projects.Load(ctx, c.ProjectDir)
+	return f.engineCellWith(c, config)
+}
+
+func (f *Fleet) engineCellWith(c state.Cell, config cfg.CellConfig) engine.Cell {
 	return engine.Cell{
 		Name: c.Name, Workspace: c.Workspace, WorkspaceHome: f.workspaceHome(c.Workspace),
 		ProjectDir: c.ProjectDir, Kind: engine.Kind(c.Engine), Config: config,
@@ -245,13 +249,18 @@ func (f *Fleet) workspaceHome(workspace string) string {
 
 // configOf is a cell's part of what its slots' programs are told.
 func (f *Fleet) configOf(ctx context.Context, c state.Cell) cfg.Config {
+	config, _, _ := f.o.Projects.Load(ctx, c.ProjectDir)
+	return f.configWith(c, config)
+}
+
+func (f *Fleet) configWith(c state.Cell, config cfg.CellConfig) cfg.Config {
 	out := cfg.Config{
 		Workspace: c.Workspace, WorkspaceHome: f.workspaceHome(c.Workspace), Cell: c.Name,
 		ProjectDir: c.ProjectDir, Engine: c.Engine, HostUser: f.o.HostUser,
 	}
 	for _, e := range f.o.Engines {
 		if string(e.Kind()) == c.Engine {
-			out.Guest = e.Guest(f.engineCell(ctx, c))
+			out.Guest = e.Guest(f.engineCellWith(c, config))
 		}
 	}
 	return out

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"cellmux/cell/cfg"
 	"cellmux/cell/state"
 	"cellmux/engine/agent"
 	"cellmux/engine/tmux"
@@ -31,6 +32,7 @@ type listing struct {
 type project struct {
 	problem, approval string
 	commits           bool // on the host
+	config            cfg.CellConfig
 }
 
 // join makes the list from its parts. It is pure: the same parts give the same

@@ -28,7 +28,7 @@ func (f *Fleet) offered(ctx context.Context, cells []state.Cell) *Cell {
 		taken[c.Name] = true
 	}
 	found := f.lookAt(ctx, state.Cell{Engine: string(engine.Host), ProjectDir: dir})
-	config, _, _ := f.o.Projects.Load(ctx, dir)
+	config := found.config
 	kind, reason := string(engine.Host), "the default"
 	if asked := config.Cell.Engine; asked != "" {
 		kind, reason = asked, "asked for by [cell] engine"
@@ -46,17 +46,19 @@ func (f *Fleet) offered(ctx context.Context, cells []state.Cell) *Cell {
 	}
 }
 
-// lookAt says what is wrong with a cell's project directory and its file. It
-// executes nothing.
+// lookAt says what is wrong with a cell's project directory and its file, and
+// what the file makes of the cell. It executes nothing.
 func (f *Fleet) lookAt(ctx context.Context, c state.Cell) project {
-	if err := engine.CheckProjectDir(c.ProjectDir); err != nil {
-		return project{problem: err.Error()}
+	var found project
+	found.config, found.problem, found.approval = f.o.Projects.Load(ctx, c.ProjectDir)
+	err := engine.CheckProjectDir(c.ProjectDir)
+	if err == nil {
+		err = git.Redirected(c.ProjectDir)
 	}
-	if err := git.Redirected(c.ProjectDir); err != nil {
-		return project{problem: err.Error()}
+	if err != nil {
+		found.problem, found.approval = err.Error(), ""
 	}
-	_, problem, approval := f.o.Projects.Load(ctx, c.ProjectDir)
-	return project{problem: problem, approval: approval}
+	return found
 }
 
 // realDir is a project directory, absolute and without symbolic links, so that
