@@ -259,8 +259,17 @@ func (a *application) run(ctx context.Context) {
 	if !a.serverRuns {
 		all.Go(func() { _ = a.server.Run(ctx) }) // what goes wrong is in its list
 	}
-	all.Go(func() { a.watcher.Run(ctx) })
-	all.Go(func() {
+	afterList := func(do func()) {
+		all.Go(func() {
+			select {
+			case <-a.fleet.Listed():
+				do()
+			case <-ctx.Done():
+			}
+		})
+	}
+	afterList(func() { a.watcher.Run(ctx) })
+	afterList(func() {
 		if err := a.conversations.Run(ctx); err != nil && ctx.Err() == nil {
 			a.log.Error("deliveries ended", "error", err.Error())
 		}

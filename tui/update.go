@@ -141,8 +141,9 @@ func (m *Model) snapshotCame(s fleet.Snapshot) tea.Cmd {
 		}
 	}
 	commands := []tea.Cmd{m.attachWanted(), m.tick()}
-	if after := m.targetStatus(); after != before {
-		// A turn began or ended, or the pane came or went.
+	// A turn began or ended, or the pane came or went. Where the selection has
+	// moved, follow asks.
+	if after := m.targetStatus(); after != before && m.list.selected == m.followed {
 		commands = append(commands, m.capture(), m.loadTab())
 	}
 	return tea.Batch(commands...)

@@ -28,7 +28,8 @@ type declaration struct {
 	quiet []string
 	// plan fills p.out, from the agent's own files and the input.
 	plan func(ctx context.Context, p *planning) error
-	// observe reads the agent's level source and events.
+	// observe reads the agent's level source and events; nil has none, and its
+	// output alone tells: then nothing of it is read.
 	observe func(s sight) Status
 	// sources are the directories whose changes may change observe's answer,
 	// besides the spool.

@@ -23,7 +23,6 @@ func shell() declaration {
 			p.argv(program)
 			return nil
 		},
-		observe: func(sight) Status { return Status{} },
 		facts: facts{
 			identity: "none: a shell holds no conversation",
 			status:   "output activity",
@@ -41,7 +40,6 @@ func customDeclaration(c Custom) declaration {
 		settle:    c.Settle,
 		interrupt: []string{"Escape"},
 		rule:      &c.Screen,
-		observe:   func(sight) Status { return Status{} },
 		box:       c.Screen.read,
 		plan: func(_ context.Context, p *planning) error {
 			return planCustom(p, c)

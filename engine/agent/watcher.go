@@ -51,6 +51,7 @@ type Watcher struct {
 	status  map[string]Status
 	dirs    map[string][]string // watched directory → keys of the slots that it tells about
 	screens map[string]captured
+	opened  map[string]opening
 	streams map[string]stream
 	touched chan string // keys that a stream told about
 }
@@ -59,6 +60,12 @@ type Watcher struct {
 type stream struct {
 	name string
 	stop context.CancelFunc
+}
+
+// opening is when the program of a pane started.
+type opening struct {
+	pid int
+	at  time.Time
 }
 
 // captured is a screen that was read because of a level: it is read again when
@@ -81,7 +88,7 @@ func (s *Set) Watch(o WatchOptions) *Watcher {
 		set: s, options: o,
 		wake: make(chan struct{}, 1), changes: make(chan struct{}, 1),
 		slots: map[string]Slot{}, status: map[string]Status{}, dirs: map[string][]string{}, screens: map[string]captured{},
-		streams: map[string]stream{}, touched: make(chan string, 64),
+		opened: map[string]opening{}, streams: map[string]stream{}, touched: make(chan string, 64),
 	}
 }
 
@@ -260,6 +267,7 @@ func (w *Watcher) refresh(ctx context.Context, notify *fsnotify.Watcher, only ma
 	if only == nil {
 		w.dirs = dirs
 		maps.DeleteFunc(w.screens, func(key string, _ captured) bool { _, ok := slots[key]; return !ok })
+		maps.DeleteFunc(w.opened, func(key string, _ opening) bool { _, ok := slots[key]; return !ok })
 	}
 	w.mu.Unlock()
 	if notify != nil && only == nil {
@@ -333,14 +341,17 @@ func (w *Watcher) observe(ctx context.Context, slot Slot, before Status) (Status
 	}
 	var status Status
 	var dirs []string
-	if slot.Pane.Dead {
+	switch {
+	case slot.Pane.Dead:
 		status = Status{State: Ended, Source: "tmux", Session: before.Session, TurnBegan: before.TurnBegan, TurnEnded: before.TurnEnded}
-	} else {
+	case a.observe == nil:
+		s := sight{ctx: ctx, slot: slot, now: now, before: before}
+		s.screen = func() []string { return w.capture(ctx, slot, before.State) }
+		status = byActivity(s, a, status)
+	default:
 		s := w.set.sightOf(slot)
 		s.ctx, s.now, s.before = ctx, now, before
-		if opened, ok := w.options.Opened(slot.Pane.PID); ok {
-			s.opened = opened
-		}
+		s.opened = w.openedAt(slot)
 		if slot.Config.WorkspaceHome != "" {
 			s.events = readSpool(slot.Config.WorkspaceHome, s.rooms.spool, s.opened)
 			dirs = append(dirs, s.rooms.spool)
@@ -364,6 +375,25 @@ func (w *Watcher) observe(ctx context.Context, slot Slot, before Status) (Status
 		status.Since = now
 	}
 	return status, dirs
+}
+
+// openedAt is when a pane's program started, zero when nobody knows. It is asked
+// once for each program: what started does not start again.
+func (w *Watcher) openedAt(slot Slot) time.Time {
+	w.mu.Lock()
+	known, ok := w.opened[slot.Key]
+	w.mu.Unlock()
+	if ok && known.pid == slot.Pane.PID {
+		return known.at
+	}
+	at, ok := w.options.Opened(slot.Pane.PID)
+	if !ok {
+		return time.Time{}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.opened[slot.Key] = opening{slot.Pane.PID, at}
+	return at
 }
 
 // capture reads a pane's screen, at most once for each second in which it has
@@ -417,7 +447,7 @@ func byActivity(s sight, a *Agent, status Status) Status {
 	case s.now.Sub(activity) < quietAfter:
 		status.State = Working
 	default:
-		status.State = Idle
+		status.State, status.Since = Idle, activity
 	}
 	return status
 }

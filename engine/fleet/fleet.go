@@ -68,6 +68,8 @@ type Fleet struct {
 	events     journal
 	work       works
 	wake       chan struct{}
+	listed     chan struct{} // closed after Run's first list
+	listedOnce sync.Once
 
 	building sync.Mutex // one build at a time: statuses' ages have one writer
 	ages     ages
@@ -87,11 +89,12 @@ func New(o Options) *Fleet {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	f := &Fleet{
-		o:     o,
-		wake:  make(chan struct{}, 1),
-		ages:  ages{},
-		git:   map[string]string{},
-		notes: map[Ref][]string{},
+		o:      o,
+		wake:   make(chan struct{}, 1),
+		listed: make(chan struct{}),
+		ages:   ages{},
+		git:    map[string]string{},
+		notes:  map[Ref][]string{},
 	}
 	for _, e := range o.Engines {
 		f.engines = append(f.engines, Engine{Kind: string(e.Kind())})
@@ -103,14 +106,16 @@ func New(o Options) *Fleet {
 // needs Run for the changes. The channel holds one: a slow reader gets the
 // newest, and misses others.
 func (f *Fleet) Watch(ctx context.Context) <-chan Snapshot {
-	f.poke()
+	if _, has := f.snapshots.newest(); !has {
+		f.poke()
+	}
 	return f.snapshots.watch(ctx)
 }
 
 // Refresh asks everything anew and returns the list. It fails only when the
 // database gives no answer.
 func (f *Fleet) Refresh(ctx context.Context) (Snapshot, error) {
-	snap, err := f.build(ctx, f.o.Server.Refresh(ctx), true)
+	snap, err := f.build(ctx, f.o.Server.Refresh(ctx), wholeLook)
 	if err == nil {
 		var cells []string
 		for _, c := range snap.Cells {
@@ -131,9 +136,15 @@ func (f *Fleet) poke() {
 	}
 }
 
-// build reads everything, publishes the list and returns it. With fresh the
-// agents' sources are read before, and not what the watcher last saw.
-func (f *Fleet) build(ctx context.Context, list tmux.List, fresh bool) (Snapshot, error) {
+// How long build may read the agents' sources: not at all, taking what the
+// watcher last saw, or as long as they need.
+const (
+	noLook    = time.Duration(0)
+	wholeLook = time.Duration(-1)
+)
+
+// build reads everything, publishes the list and returns it.
+func (f *Fleet) build(ctx context.Context, list tmux.List, look time.Duration) (Snapshot, error) {
 	f.building.Lock()
 	defer f.building.Unlock()
 	cells, err := f.o.Store.Cells(ctx)
@@ -155,8 +166,8 @@ func (f *Fleet) build(ctx context.Context, list tmux.List, fresh bool) (Snapshot
 		in.project[c.Name] = found
 	}
 	f.o.Watcher.Observe(f.observed(in))
-	if fresh {
-		f.o.Watcher.Read(ctx)
+	if look != noLook {
+		f.readAgents(ctx, look)
 	}
 	in.active = make(map[Ref]agent.Status, len(slots))
 	for _, s := range slots {
@@ -174,6 +185,15 @@ func (f *Fleet) build(ctx context.Context, list tmux.List, fresh bool) (Snapshot
 	snap.Work = f.work.list()
 	f.snapshots.publish(snap)
 	return snap, nil
+}
+
+func (f *Fleet) readAgents(ctx context.Context, look time.Duration) {
+	if look > 0 {
+		limited, cancel := context.WithTimeout(ctx, look)
+		defer cancel()
+		ctx = limited
+	}
+	f.o.Watcher.Read(ctx)
 }
 
 func copied[K comparable, V any](m map[K]V) map[K]V {

@@ -10,13 +10,21 @@ import (
 // firstAnswer is how long the first list waits for tmux.
 const firstAnswer = 250 * time.Millisecond
 
+// firstLook bounds what the first list waits for agents: what they have not told
+// by then comes with the next one.
+const firstLook = 50 * time.Millisecond
+
+// probesAfter is how long after the first list the engines are asked: that starts
+// programs, and a start has better use for the processors.
+const probesAfter = 150 * time.Millisecond
+
 // Run keeps the list current until ctx ends, and tells conversations when an
 // agent's turn has ended or its box may take text again.
 func (f *Fleet) Run(ctx context.Context) {
 	f.background.open(ctx)
 	defer f.background.close()
 	f.background.start(f.watchDatabase)
-	f.background.start(func(ctx context.Context) { f.Probe(ctx) })
+	f.warm(ctx)
 	// Without tmux's answer every row would say "unknown" for a moment.
 	answer := time.NewTimer(firstAnswer)
 	select {
@@ -25,17 +33,26 @@ func (f *Fleet) Run(ctx context.Context) {
 	case <-ctx.Done():
 	}
 	answer.Stop()
-	f.poke()
 	before, kept := map[Ref]Status{}, map[Ref]time.Time{}
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-f.o.Server.Changes():
-		case <-f.o.Watcher.Changes():
-		case <-f.wake:
+	for first := true; ctx.Err() == nil; first = false {
+		if !first {
+			select {
+			case <-ctx.Done():
+				return
+			case <-f.o.Server.Changes():
+			case <-f.o.Watcher.Changes():
+			case <-f.wake:
+			}
 		}
-		snap, err := f.build(ctx, f.o.Server.List(), false)
+		snap, err := f.list(ctx, first)
+		if first {
+			f.listedOnce.Do(func() { close(f.listed) })
+			f.background.start(func(ctx context.Context) {
+				if after(ctx, probesAfter) {
+					f.Probe(ctx)
+				}
+			})
+		}
 		if err != nil {
 			if ctx.Err() == nil {
 				f.complain(err)
@@ -46,6 +63,46 @@ func (f *Fleet) Run(ctx context.Context) {
 		f.keepAnswers(ctx, kept, snap)
 	}
 }
+
+// list makes the next list. The first one reads the agents' sources itself: with
+// what the watcher has not read yet every row would say "unknown".
+func (f *Fleet) list(ctx context.Context, first bool) (Snapshot, error) {
+	if !first {
+		return f.build(ctx, f.o.Server.List(), noLook)
+	}
+	return f.build(ctx, f.o.Server.List(), firstLook)
+}
+
+// warm reads what the first list is made of while tmux has not answered: the
+// files and the database's pages are at hand then. What fails is told by the
+// list.
+func (f *Fleet) warm(ctx context.Context) {
+	cells, err := f.o.Store.Cells(ctx)
+	if err != nil {
+		return
+	}
+	_, _ = f.o.Store.Slots(ctx)
+	_, _ = f.queued(ctx)
+	for _, c := range cells {
+		f.lookAt(ctx, c)
+	}
+}
+
+// after waits; it is false when ctx ended first.
+func after(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+// Listed is closed when Run has made the first list, or could not: what else a
+// program does at its start waits for it.
+func (f *Fleet) Listed() <-chan struct{} { return f.listed }
 
 // complain shows the last list with the reason why there is no newer one.
 func (f *Fleet) complain(err error) {
