@@ -111,9 +111,10 @@ func (w wiring) open(ctx context.Context, prompts cell.ResolveOpts, early func(*
 	shown.Configs = files.Shown(w.environ)
 	panes := fleet.NewPanes(server)
 	turns := fleet.NewTurns(runner, engine.NewOpener(opener), agents)
+	transport := fleet.NewTransport(server, agents, watcher)
 	conversations := convo.New(convo.Options{
 		DB: db.SQL(), Path: db.Path(), LockDir: filepath.Join(w.paths.State, "locks"),
-		Pane: fleet.NewTransport(server, agents, watcher), Headless: turns, Log: log,
+		Pane: transport, Headless: turns, Log: log,
 	})
 	reader := &git.Reader{Runner: runner, Environ: w.environ, TempDir: w.getenv("TMPDIR")}
 	f := fleet.New(fleet.Options{
@@ -132,6 +133,7 @@ func (w wiring) open(ctx context.Context, prompts cell.ResolveOpts, early func(*
 		Log:           log,
 	})
 	turns.Of(f)
+	transport.Of(f)
 	conversation := fleet.NewConversation(f, conversations)
 	shellEnv := &fleet.ShellEnv{Opener: engine.NewOpener(opener)}
 	executions := run.New(run.Options{

@@ -24,7 +24,9 @@ type Slot struct {
 	SessionID    string   // cell.SessionID("<cell>-<number>")
 	AgentSession string   // the agent's own ID where it differs
 	Title        string
-	Stopped      bool // the user stopped it; false with no pane means it was lost
+	Notes        []string  // what the last launch had to say, for the Info tab
+	Moved        time.Time // when its agent last went to another conversation; zero is never
+	Stopped      bool      // the user stopped it; false with no pane means it was lost
 	Archived     bool
 	Created      time.Time
 }

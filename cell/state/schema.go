@@ -54,4 +54,15 @@ CREATE TABLE state_approvals (
 	hash TEXT NOT NULL,
 	at   INTEGER NOT NULL
 ) STRICT;
+`, `
+ALTER TABLE state_slots ADD COLUMN notes TEXT NOT NULL DEFAULT ''; -- JSON array, or empty
+
+CREATE TABLE state_left_sessions (
+	cell    TEXT NOT NULL,
+	number  INTEGER NOT NULL,
+	session TEXT NOT NULL, -- the agent's own ID
+	left_at INTEGER NOT NULL,
+	PRIMARY KEY (cell, number, session),
+	FOREIGN KEY (cell, number) REFERENCES state_slots (cell, number) ON DELETE CASCADE
+) STRICT;
 `}

@@ -43,7 +43,8 @@ func (db *DB) CreateSlot(ctx context.Context, s Slot) (Slot, error) {
 	return s, nil
 }
 
-const slotColumns = `s.cell, s.number, s.agent, s.command, s.session, s.agent_session, s.title, s.stopped, s.archived, s.created`
+const slotColumns = `s.cell, s.number, s.agent, s.command, s.session, s.agent_session, s.title, s.stopped, s.archived, s.created, s.notes,
+	(SELECT coalesce(max(left_at), 0) FROM state_left_sessions l WHERE l.cell = s.cell AND l.number = s.number)`
 
 const liveSlots = ` FROM state_slots s JOIN state_cells c ON c.name = s.cell WHERE s.deleted = 0 AND c.deleted = 0`
 
@@ -78,17 +79,22 @@ func (db *DB) querySlots(ctx context.Context, query string, args ...any) ([]Slot
 	var slots []Slot
 	for rows.Next() {
 		var s Slot
-		var command string
-		var created int64
-		if err := rows.Scan(&s.Cell, &s.Number, &s.Agent, &command, &s.SessionID, &s.AgentSession, &s.Title, &s.Stopped, &s.Archived, &created); err != nil {
+		var command, notes string
+		var created, moved int64
+		if err := rows.Scan(&s.Cell, &s.Number, &s.Agent, &command, &s.SessionID, &s.AgentSession, &s.Title, &s.Stopped, &s.Archived, &created, &notes, &moved); err != nil {
 			return nil, err
+		}
+		if notes != "" {
+			if err := json.Unmarshal([]byte(notes), &s.Notes); err != nil {
+				return nil, fmt.Errorf("the notes of %s: %w", target(s.Cell, s.Number), err)
+			}
 		}
 		if command != "" {
 			if err := json.Unmarshal([]byte(command), &s.Command); err != nil {
 				return nil, fmt.Errorf("the command of %s: %w", target(s.Cell, s.Number), err)
 			}
 		}
-		s.Created = instant(created)
+		s.Created, s.Moved = instant(created), instant(moved)
 		slots = append(slots, s)
 	}
 	return slots, rows.Err()

@@ -10,12 +10,10 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"cellmux/cell"
-	"cellmux/cell/proc"
 )
 
 func claude() declaration {
@@ -34,6 +32,8 @@ func claude() declaration {
 			// Without it the preview and the log have no history to show.
 			"CLAUDE_CODE_DISABLE_ALTERNATE_SCREEN=1",
 		},
+		session: sessionUUID,
+		holders: claudeHolders,
 		costs:   claudeCosts,
 		plan:    planClaude,
 		observe: observeClaude,
@@ -327,27 +327,9 @@ func (st *Status) hooks(e events, prompt string, ends ...string) {
 // nothing here: there it is an entry of the slot's conversation, or of the one
 // that a hook of this slot named, from after the pane was opened.
 func claudeRegistry(s sight) (claudeEntry, bool) {
-	dir := filepath.Join(claudeDir(s), "sessions")
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return claudeEntry{}, false
-	}
 	var found claudeEntry
-	for _, file := range entries {
-		if filepath.Ext(file.Name()) != ".json" {
-			continue
-		}
-		if _, err := strconv.Atoi(strings.TrimSuffix(file.Name(), ".json")); err != nil {
-			continue
-		}
-		var e claudeEntry
-		if _, err := readJSON(dir, filepath.Join(dir, file.Name()), &e); err != nil {
-			continue // torn: the next write brings it whole
-		}
-		if e.Kind != "" && e.Kind != "interactive" || !claudeOwns(s, e) {
-			continue
-		}
-		if found.PID == 0 || e.StartedAt > found.StartedAt {
+	for _, e := range claudeEntries(s) {
+		if claudeOwns(s, e) && (found.PID == 0 || e.StartedAt > found.StartedAt) {
 			found = e
 		}
 	}
@@ -356,11 +338,7 @@ func claudeRegistry(s sight) (claudeEntry, bool) {
 
 func claudeOwns(s sight, e claudeEntry) bool {
 	if !s.slot.Config.Guest.Isolated {
-		if e.PID <= 0 || !below(e.PID, s.slot.Pane.PID) {
-			return false
-		}
-		start, err := proc.StartTime(e.PID)
-		return err == nil && (e.ProcStart == "" || e.ProcStart == strconv.FormatUint(start, 10))
+		return below(e.PID, s.slot.Pane.PID) && e.alive()
 	}
 	if !s.opened.IsZero() && e.StartedAt > 0 && time.UnixMilli(e.StartedAt).Before(s.opened.Add(-guestSkew)) {
 		return false

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"regexp"
 	"time"
 )
 
@@ -13,6 +14,14 @@ type declaration struct {
 	install  string
 	verified string
 	shell    bool // no conversation: nothing is delivered to it
+
+	// session is the form of the agent's own session IDs, nil where it has none
+	// that are known; derive makes a slot's first one, nil where it is the slot's.
+	session *regexp.Regexp
+	derive  func(sessionID string) string
+	// holders are processes of this host that have a conversation open, beside
+	// those whose argv names it.
+	holders func(s sight, id string) []int
 
 	settle    time.Duration
 	steers    bool

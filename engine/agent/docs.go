@@ -41,6 +41,7 @@ out, and ` + "`cellmux doctor`" + ` and the Info tab say what that costs.
 		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s | %s | %s |\n", d.name, dash(d.verified), dash(d.facts.identity), dash(d.facts.overlay),
 			dash(d.facts.status), dash(settle), dash(enter), dash(strings.Join(d.interrupt, " ")))
 	}
+	b.WriteString(conversationRules)
 	b.WriteString("\nSwitches that are set where you have not set them:\n\n")
 	for _, d := range builtin() {
 		if len(d.quiet) > 0 {
@@ -50,3 +51,22 @@ out, and ` + "`cellmux doctor`" + ` and the Info tab say what that costs.
 	b.WriteString("\nTaken out of the environment, since a parent agent's session leaves them there:\n`" + strings.Join(inherited, "`, `") + "`.\n")
 	return b.String()
 }
+
+// conversationRules are the rules of identity, the same for every agent.
+const conversationRules = `
+## Whose conversation
+
+A slot has one conversation, and no two live panes share one:
+
+- A conversation that you begin or resume inside the agent (` + "`/clear`, `/new`, `/resume`" + `) is the slot's from then on: after
+  a crash that one goes on. The list says so until your next message, the conversation says where it happened, and the Info
+  tab keeps the IDs of the earlier ones. Nothing is followed while a turn runs.
+- An ID that an agent, its hooks or a guest tell counts only in the form of that agent's own IDs.
+- Where the agent of one pane was put into the conversation of another slot, it is not followed: its row says so, and its
+  messages wait until it has left.
+- A slot is started by one process at a time; who comes second finds it running. No turn without a pane runs beside a pane,
+  and none opens beside a turn.
+- A conversation that a program of this host has open in another terminal is not opened a second time; one that you open by
+  hand while its pane runs is told on the Info tab. Inside guests nobody can look.
+- An ID that was reserved and never answered is started again; an agent that was upgraded meanwhile resumes the same one.
+`

@@ -29,6 +29,7 @@ func gemini() declaration {
 		interrupt: []string{"Escape"},
 		flags:     []string{"--session-id", "--resume", "--skip-trust", "--approval-mode"},
 		mustSay:   true,
+		session:   sessionUUID,
 		plan:      planGemini,
 		observe:   observeGemini,
 		sources: func(s sight) []string {
@@ -343,6 +344,9 @@ var geminiTitle = regexp.MustCompile(`^(◇  Ready|✦  Working…|✋  Action R
 func observeGemini(s sight) Status {
 	var status Status
 	status.hooks(s.events, "BeforeAgent", "AfterAgent")
+	if s.nested(status.Session) {
+		status.Session = ""
+	}
 	match := geminiTitle.FindStringSubmatch(s.slot.Pane.Title)
 	if match == nil {
 		return geminiBefore(s, status)

@@ -30,6 +30,8 @@ func opencode() declaration {
 		// ctrl-c during a turn would end the program.
 		interrupt: []string{"Escape", "Escape"},
 		quiet:     []string{"OPENCODE_DISABLE_AUTOUPDATE=1"},
+		session:   sessionSes,
+		derive:    opencodeSession,
 		plan:      planOpencode,
 		observe:   observeOpencode,
 		follow: func(s sight) (func(context.Context, func()) error, string) {
@@ -52,18 +54,12 @@ func opencode() declaration {
 //go:embed opencode_plugin.js
 var opencodePlugin string
 
-// OpencodeSession derives opencode's ID from a slot's session ID: it must start
+// opencodeSession derives opencode's ID from a slot's session ID: it must start
 // with "ses".
 func opencodeSession(id string) string { return "ses_" + strings.ReplaceAll(id, "-", "") }
 
 func planOpencode(_ context.Context, p *planning) error {
-	id := p.BoundID
-	if id == "" {
-		id = opencodeSession(p.SessionID)
-	}
-	if !strings.HasPrefix(id, "ses") || strings.ContainsAny(id, "/\\ ") {
-		return fmt.Errorf("%q is no opencode session", id)
-	}
+	id := p.sessionID()
 	p.out.Session = id
 	content, err := opencodeConfig(p)
 	if err != nil {

@@ -156,9 +156,13 @@ func (m opencodeMessage) text() string {
 // the last turn ended.
 func (o opencodeAPI) observe(ctx context.Context, s sight) (Status, error) {
 	status := Status{Session: s.launch.Session, Source: "opencode's HTTP interface"}
+	if s.slot.BoundID != "" {
+		status.Session = s.slot.BoundID
+	}
 	if s.before.Session != "" && s.before.Source == status.Source {
 		status.Session = s.before.Session
 	}
+	status.Session = o.shown(ctx, s, status.Session)
 	var running map[string]struct{ Type, Message string }
 	if err := o.call(ctx, http.MethodGet, "/session/status", nil, &running); err != nil {
 		return Status{}, err

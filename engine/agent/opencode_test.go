@@ -17,6 +17,7 @@ import (
 // fakeOpencode answers as opencode 1.18.33 does (its events were recorded).
 type fakeOpencode struct {
 	status, permission, messages string
+	sessions                     string // the list
 	events                       chan string
 	password                     string
 }
@@ -33,6 +34,8 @@ func (f *fakeOpencode) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprint(w, f.permission)
 	case r.URL.Path == "/question":
 		fmt.Fprint(w, "[]")
+	case r.URL.Path == "/session":
+		fmt.Fprint(w, f.sessions)
 	case strings.HasSuffix(r.URL.Path, "/message"):
 		fmt.Fprint(w, f.messages)
 	case r.URL.Path == "/event":
@@ -105,6 +108,39 @@ func writeLaunch(t *testing.T, home string, l launch) {
 		t.Fatal(err)
 	}
 	mustWrite(t, filepath.Join(home, ".devcell", "agents", "api-0", launchFile), string(data))
+}
+
+func TestOpencodeShowsItsSessionInItsTitle(t *testing.T) {
+	in := newInput(t, false)
+	own := opencodeSession(in.SessionID)
+	entry := func(id, title, directory, parent string) string {
+		return fmt.Sprintf(`{"id":%q,"title":%q,"directory":%q,"parentID":%q}`, id, title, directory, parent)
+	}
+	here, long := in.Config.ProjectDir, "Refactoring of the session store, and then some more of it"
+	cut := "Refactoring of the session store, and…"
+	for _, test := range []struct {
+		name, title string
+		list        []string
+		want        string
+	}{
+		{"no title of a session", "OpenCode", []string{entry("ses_newnewnew", "Fix it", here, "")}, own},
+		{"another one's title", "OC | Fix it", []string{entry("ses_newnewnew", "Fix it", here, ""), entry("ses_oldoldold", "Old", here, "")}, "ses_newnewnew"},
+		{"a long one, cut", "OC | " + cut, []string{entry("ses_newnewnew", long, here, "")}, "ses_newnewnew"},
+		{"a title that two have", "OC | Fix it", []string{entry("ses_newnewnew", "Fix it", here, ""), entry("ses_oldoldold", "Fix it", here, "")}, own},
+		{"one of another project", "OC | Fix it", []string{entry("ses_newnewnew", "Fix it", "/elsewhere", "")}, own},
+		{"a subagent's", "OC | Fix it", []string{entry("ses_newnewnew", "Fix it", here, own)}, own},
+		{"what a nested program set", "OC | \x1b]0;x", nil, own},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			fake := &fakeOpencode{status: "{}", permission: "[]", messages: "[]", password: "p", sessions: "[" + strings.Join(test.list, ",") + "]"}
+			server := httptest.NewServer(fake)
+			defer server.Close()
+			s := sight{slot: Slot{Agent: "opencode", Config: in.Config, Pane: tmux.Pane{Title: test.title}}, rooms: roomsOf(in)}
+			if got := (opencodeAPI{server.URL, "p"}).shown(t.Context(), s, own); got != test.want {
+				t.Errorf("%q shows %q, want %q", test.title, got, test.want)
+			}
+		})
+	}
 }
 
 func TestOpencodeEventsReachTheStatus(t *testing.T) {

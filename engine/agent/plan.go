@@ -52,6 +52,9 @@ func (p *planning) prepare() error {
 		return err
 	}
 	p.launch = launch{Agent: p.agent.name, Started: p.now}
+	if p.BoundID != "" && p.agent.session != nil && !p.agent.ValidSession(p.BoundID) {
+		return fmt.Errorf("%q has not the form of an ID of %s's", line(p.BoundID), p.agent.name)
+	}
 	p.out.Notes = p.agent.costsOf(p.features, p.Config.Guest.Isolated)
 	p.out.Drop = slices.Clone(inherited)
 	for _, pair := range p.agent.quiet {
@@ -131,5 +134,5 @@ func (p *planning) sessionID() string {
 	if p.BoundID != "" {
 		return p.BoundID
 	}
-	return p.SessionID
+	return p.agent.OwnSession(p.SessionID)
 }

@@ -175,6 +175,27 @@ func (u *user) send(slot int, text string) {
 	}
 }
 
+// tell types a command of the agent's own into its pane, as its user does.
+func (u *user) tell(slot int, command string) {
+	u.t.Helper()
+	target := fmt.Sprintf("=demo-%d:", slot)
+	screen := func() string {
+		rows, _ := u.tmux("capture-pane", "-p", "-t", target)
+		return rows
+	}
+	keys := func(args ...string) {
+		if out, err := u.tmux(append([]string{"send-keys", "-t", target}, args...)...); err != nil {
+			u.t.Fatalf("%v: %s", err, out)
+		}
+	}
+	// An agent shows its completions first, and Enter takes the chosen one.
+	keys("-l", command)
+	u.until(10*time.Second, "the command in the box", func() bool { return strings.Contains(screen(), command) })
+	before := screen()
+	keys("Enter")
+	u.until(10*time.Second, "the command done", func() bool { return screen() != before })
+}
+
 // asked waits for the request that asks for text.
 func (u *user) asked(text string) agenttest.Request {
 	u.t.Helper()
@@ -246,6 +267,43 @@ func TestRealAgentInAPaneOfCellmux(t *testing.T) {
 			u.send(0, "GAMMA "+strings.TrimSpace(large))
 			if r := u.asked("GAMMA"); !strings.Contains(r.LastUser(), strings.TrimSpace(large)) {
 				t.Errorf("20 KB did not arrive whole: %d bytes", len(r.LastUser()))
+			}
+		})
+	}
+}
+
+// clears begins a new conversation inside each agent.
+var clears = map[string]string{"claude": "/clear", "codex": "/new", "gemini": "/clear", "opencode": "/new"}
+
+func TestRealAgentThatIsClearedIsFollowed(t *testing.T) {
+	for _, name := range agenttest.Names {
+		t.Run(name, func(t *testing.T) {
+			u := newUser(t, name)
+			u.must("new", "--name", "demo")
+			u.must("open", "demo", "--agent", name)
+			u.send(0, "remember the word ALPHA")
+			u.asked("ALPHA")
+			u.until(30*time.Second, "idle", func() bool { return u.row(0).Status == "idle" })
+
+			// The user is in the pane, and nobody watches.
+			u.tell(0, clears[name])
+			u.send(0, "remember the word BETA")
+			if r := u.asked("BETA"); strings.Contains(r.UserText(), "ALPHA") {
+				t.Fatalf("%s began no new conversation: %q", clears[name], r.UserText())
+			}
+			u.until(30*time.Second, "idle", func() bool { return u.row(0).Status == "idle" })
+			if log := u.must("log", "demo:0"); !strings.Contains(log, "in another conversation from here on") || !strings.Contains(log, "ALPHA") {
+				t.Errorf("the conversation does not tell, or has lost what it was: %s", log)
+			}
+
+			// After a crash it is the new one that goes on, with what was said in it.
+			if out, err := u.tmux("kill-server"); err != nil {
+				t.Fatalf("%v: %s", err, out)
+			}
+			u.must("open", "demo:0")
+			u.send(0, "what was GAMMA")
+			if r := u.asked("GAMMA"); !strings.Contains(r.UserText(), "BETA") || strings.Contains(r.UserText(), "ALPHA") {
+				t.Errorf("resumed in another conversation: %q", r.UserText())
 			}
 		})
 	}

@@ -41,6 +41,9 @@ type Status struct {
 	// from the one that was planned, the user has begun another conversation
 	// inside the agent.
 	Session string
+	// Adopted says that Session is the agent's own choice because it did not take
+	// ours, and not another conversation.
+	Adopted bool
 	// TurnBegan is when a prompt was last seen to become a turn, TurnEnded when
 	// one was last seen to end; zero is never.
 	TurnBegan, TurnEnded time.Time

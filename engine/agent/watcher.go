@@ -358,6 +358,10 @@ func (w *Watcher) observe(ctx context.Context, slot Slot, before Status) (Status
 		}
 		s.screen = func() []string { return w.capture(ctx, slot, before.State) }
 		status = a.observe(s)
+		if !a.ValidSession(status.Session) {
+			status.Session = ""
+		}
+		status.Adopted = status.Session != "" && s.launch.Agent == a.name && s.launch.Session == ""
 		if a.sources != nil {
 			dirs = append(dirs, a.sources(s)...)
 		}

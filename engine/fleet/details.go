@@ -146,6 +146,18 @@ func (f *Fleet) Info(ctx context.Context, r Ref) ([]Fact, error) {
 	if s.AgentSession != "" {
 		facts = append(facts, Fact{"Agent's session", s.AgentSession})
 	}
+	left, err := f.o.Store.LeftSessions(ctx, s.Cell, s.Number)
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range left {
+		facts = append(facts, Fact{"Earlier session", fmt.Sprintf("%s (until %s)", l.ID, l.Left.Local().Format("2006-01-02 15:04"))})
+	}
+	if pane, live, err := f.live(ctx, r); err == nil && live {
+		if pid, open := f.o.Agents.Elsewhere(f.watched(f.configOf(ctx, c), s, pane)); open {
+			facts = append(facts, Fact{"Also open", fmt.Sprintf("process %d has this conversation open in another terminal; neither sees what the other does", pid)})
+		}
+	}
 	if last, has := f.snapshots.newest(); has {
 		for _, row := range last.slots() {
 			if row.Ref != r {

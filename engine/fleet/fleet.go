@@ -76,8 +76,8 @@ type Fleet struct {
 
 	mu      sync.Mutex // guards what follows
 	git     map[string]string
-	notes   map[Ref][]string
 	engines []Engine
+	guests  map[Ref]Ref // slots whose agent stands in the conversation of another
 }
 
 // New returns a Fleet. Nothing is read or started before its first use.
@@ -94,7 +94,6 @@ func New(o Options) *Fleet {
 		listed: make(chan struct{}),
 		ages:   ages{},
 		git:    map[string]string{},
-		notes:  map[Ref][]string{},
 	}
 	for _, e := range o.Engines {
 		f.engines = append(f.engines, Engine{Kind: string(e.Kind())})
@@ -174,12 +173,14 @@ func (f *Fleet) build(ctx context.Context, list tmux.List, look time.Duration) (
 		ref := Ref{s.Cell, s.Number}
 		in.active[ref] = f.o.Watcher.Status(ref.String())
 	}
+	in.slots, in.guests = f.followAgents(ctx, slots, in.active)
 	if f.o.Outside != nil {
 		in.outside = f.o.Outside(ctx)
 	}
 	in.offered = f.offered(ctx, cells)
 	f.mu.Lock()
-	in.git, in.notes, in.engines = copied(f.git), copied(f.notes), append([]Engine(nil), f.engines...)
+	in.git, in.engines = copied(f.git), append([]Engine(nil), f.engines...)
+	f.guests = in.guests
 	f.mu.Unlock()
 	snap := join(in, f.ages)
 	snap.Work = f.work.list()
@@ -231,21 +232,9 @@ func (f *Fleet) observed(in listing) []agent.Slot {
 	panes := panesBySlot(in.panes)
 	var out []agent.Slot
 	for _, s := range in.slots {
-		ref := Ref{s.Cell, s.Number}
-		pane, alive := panes[ref]
-		if !alive {
-			continue
+		if pane, alive := panes[Ref{s.Cell, s.Number}]; alive {
+			out = append(out, f.watched(configs[s.Cell], s, pane))
 		}
-		config := configs[s.Cell]
-		config.Slot = s.Number
-		home := f.o.Home
-		if config.Guest.Isolated {
-			home = config.WorkspaceHome
-		}
-		out = append(out, agent.Slot{
-			Key: ref.String(), Agent: s.Agent, Config: config, Home: home,
-			SessionID: s.SessionID, BoundID: s.AgentSession, Pane: pane,
-		})
 	}
 	return out
 }

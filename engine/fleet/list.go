@@ -21,7 +21,7 @@ type listing struct {
 	queued  map[Ref]int
 	git     map[string]string  // by cell
 	project map[string]project // by cell
-	notes   map[Ref][]string   // from the last time a slot was opened
+	guests  map[Ref]Ref        // slots whose agent stands in the conversation of another
 	engines []Engine
 	outside []Outside
 	offered *Cell
@@ -50,7 +50,11 @@ func join(in listing, since ages) Snapshot {
 			Queued: in.queued[ref], Archived: s.Archived,
 		}
 		judge(&row, s, in.panes, pane, alive, in.active[ref])
-		row.Notes = append(slices.Clone(in.notes[ref]), row.Notes...)
+		if other, is := in.guests[ref]; is && row.Status.Live() {
+			row.Detail = fmt.Sprintf("its agent is in the conversation of %s: messages wait", other)
+			row.Notes = append(row.Notes, fmt.Sprintf("Its agent resumed the conversation of %s, where another pane may be. Two panes never share one: messages wait until it has left (/clear), or restart %s.", other, ref))
+		}
+		row.Notes = append(slices.Clone(s.Notes), row.Notes...)
 		if s.Agent == shellAgent && row.Status.Live() && len(row.Notes) > 0 {
 			row.Detail += "  " + row.Notes[0] // such as how to get an agent
 		}
@@ -126,8 +130,8 @@ func judge(row *Slot, s state.Slot, list tmux.List, pane tmux.Pane, alive bool, 
 		row.Status = statusOf[act.State]
 		row.Detail = cmp.Or(act.Detail, paneDetail(s, pane))
 		row.Question = act.Question
-		if act.Session != "" && act.Session != s.SessionID && act.Session != s.AgentSession {
-			row.Notes = append(row.Notes, "the agent is in another conversation now: "+act.Session)
+		if row.Status == Idle && !s.Moved.IsZero() && s.Moved.After(act.TurnBegan) {
+			row.Detail = "in a new conversation; the earlier one is kept"
 		}
 	}
 }

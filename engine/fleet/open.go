@@ -79,13 +79,14 @@ func (f *Fleet) Open(ctx context.Context, cell, agent string) (Ref, error) {
 		return Ref{}, err
 	}
 	ref := Ref{Cell: c.Name, Slot: s.Number}
-	if err := f.start(ctx, c, s, program); err != nil {
+	var notes []string
+	if agent == "" && name == shellAgent {
+		notes = f.howToGetAnAgent()
+	}
+	if err := f.start(ctx, c, s, program, notes...); err != nil {
 		// The caller may have given up; what it asked for must still go away.
 		cleanup := context.WithoutCancel(ctx)
 		return Ref{}, f.did(fmt.Sprintf("open %s in %s", name, c.Name), errors.Join(err, f.o.Store.DeleteSlot(cleanup, ref.Cell, ref.Slot)))
-	}
-	if agent == "" && name == shellAgent {
-		f.noteNoAgent(ref)
 	}
 	return ref, f.did(fmt.Sprintf("open %s in %s", name, ref), nil)
 }
@@ -93,19 +94,16 @@ func (f *Fleet) Open(ctx context.Context, cell, agent string) (Ref, error) {
 // shellAgent is what is opened where no agent was found.
 const shellAgent = "shell"
 
-// noteNoAgent says beside a shell that was opened for want of an agent how to
-// get one.
-func (f *Fleet) noteNoAgent(r Ref) {
+// howToGetAnAgent is what stands beside a shell that was opened for want of an
+// agent.
+func (f *Fleet) howToGetAnAgent() []string {
 	for _, name := range f.agentNames() {
 		a, _ := f.o.Agents.Lookup(name)
-		if !a.TakesMessages() || a.Install() == "" {
-			continue
+		if a.TakesMessages() && a.Install() != "" {
+			return []string{fmt.Sprintf("No agent was found on PATH. To get %s: %s", a.Title(), a.Install())}
 		}
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		f.notes[r] = append(f.notes[r], fmt.Sprintf("No agent was found on PATH. To get %s: %s", a.Title(), a.Install()))
-		return
 	}
+	return nil
 }
 
 // takeOffer makes the offered cell when that is what was named.
@@ -207,10 +205,25 @@ func (f *Fleet) Agents(ctx context.Context, cell string) ([]AgentChoice, error) 
 	return out, nil
 }
 
-// start starts a slot's program in a pane.
-func (f *Fleet) start(ctx context.Context, c state.Cell, s state.Slot, program string) error {
+// start starts the program of a slot that nothing runs in, in a pane. notes are
+// kept beside those of the launch.
+func (f *Fleet) start(ctx context.Context, c state.Cell, s state.Slot, program string, notes ...string) error {
+	held, err := f.hold(ctx, Ref{s.Cell, s.Number})
+	if err != nil {
+		return err
+	}
+	defer held.Release()
+	return f.startHeld(ctx, c, s, program, notes...)
+}
+
+// startHeld is start for a caller that holds the slot.
+func (f *Fleet) startHeld(ctx context.Context, c state.Cell, s state.Slot, program string, notes ...string) error {
 	if problem := f.lookAt(ctx, c).problem; problem != "" {
 		return errors.New(problem)
+	}
+	s, err := f.resumable(ctx, c, s)
+	if err != nil {
+		return err
 	}
 	working, progress, done := f.work.begin(ctx, c.Name, "making "+c.Name+" ready", f.o.Now(), f.poke)
 	opened, err := f.o.Opener.Open(working, engine.OpenRequest{
@@ -221,9 +234,10 @@ func (f *Fleet) start(ctx context.Context, c state.Cell, s state.Slot, program s
 	if err != nil {
 		return err
 	}
-	f.mu.Lock()
-	f.notes[Ref{s.Cell, s.Number}] = opened.Notes
-	f.mu.Unlock()
+	// The pane is open: what is not kept of it is missing from the Info tab.
+	if err := f.o.Store.SetNotes(ctx, s.Cell, s.Number, append(slices.Clone(opened.Notes), notes...)); err != nil {
+		f.o.Log.Warn("the notes of a launch were not kept", "slot", Ref{s.Cell, s.Number}.String(), "error", err.Error())
+	}
 	if opened.Plan.Session != "" && opened.Plan.Session != s.SessionID {
 		return f.o.Store.SetAgentSession(ctx, s.Cell, s.Number, opened.Plan.Session)
 	}
@@ -231,30 +245,68 @@ func (f *Fleet) start(ctx context.Context, c state.Cell, s state.Slot, program s
 }
 
 // Restart starts a slot's program again, in its conversation. What still runs
-// in the slot is ended first.
+// in the slot is ended first, but for what another process has started while
+// this one waited for it.
 func (f *Fleet) Restart(ctx context.Context, r Ref) error {
 	return f.did("restart "+r.String(), f.restart(ctx, r))
 }
 
+// Resume starts a slot's program in its conversation where nothing runs, and
+// leaves what runs as it is. started says which.
+func (f *Fleet) Resume(ctx context.Context, r Ref) (started bool, err error) {
+	started, err = f.again(ctx, r, func(tmux.Pane) bool { return false })
+	if !started && err == nil {
+		return false, nil
+	}
+	return started, f.did("resume "+r.String(), err)
+}
+
 func (f *Fleet) restart(ctx context.Context, r Ref) error {
+	before, wasLive, err := f.live(ctx, r)
+	if err != nil {
+		return fmt.Errorf("restart %s: %w; nothing was changed", r, err)
+	}
+	_, err = f.again(ctx, r, func(p tmux.Pane) bool { return wasLive && p.ID == before.ID })
+	return err
+}
+
+// again starts a slot's program, one process at a time. A live pane is ended
+// first where end says so, else nothing is started.
+func (f *Fleet) again(ctx context.Context, r Ref, end func(tmux.Pane) bool) (started bool, err error) {
 	c, s, err := f.cellAndSlot(ctx, r)
 	if err != nil {
-		return err
+		return false, err
 	}
 	path, err := f.findFor(c, s.Agent)
 	if err != nil {
-		return fmt.Errorf("restart %s: %w", r, err)
+		return false, fmt.Errorf("restart %s: %w", r, err)
 	}
 	if problem := f.lookAt(ctx, c).problem; problem != "" {
-		return fmt.Errorf("restart %s: %s", r, problem)
+		return false, fmt.Errorf("restart %s: %s", r, problem)
+	}
+	held, err := f.hold(ctx, r)
+	if err != nil {
+		return false, err
+	}
+	defer held.Release()
+	pane, live, err := f.live(ctx, r)
+	if err != nil {
+		return false, fmt.Errorf("restart %s: %w; nothing was changed", r, err)
+	}
+	if live && !end(pane) {
+		return false, nil
 	}
 	if err := f.endPanes(ctx, r); err != nil {
-		return err
+		return false, err
 	}
-	if err := f.start(ctx, c, s, path); err != nil {
-		return err
+	// Its conversation may be another by now.
+	if c, s, err = f.cellAndSlot(ctx, r); err != nil {
+		return false, err
 	}
-	return f.o.Store.SetStopped(ctx, r.Cell, r.Slot, false)
+	if err := f.startHeld(ctx, c, s, path); err != nil {
+		return false, err
+	}
+	return true, f.o.Store.SetStopped(ctx, r.Cell, r.Slot, false)
 }
 
 // endPanes ends the panes of a slot, or of a whole cell. Without an answer from

@@ -29,6 +29,7 @@ type Transport struct {
 	terminal Terminal
 	agents   *agent.Set
 	watcher  Watcher
+	fleet    *Fleet // nil until Of
 
 	mu   sync.Mutex
 	seen map[string]bool // by slot: the text was seen in the box before Enter
@@ -40,6 +41,10 @@ var _ convo.PaneTransport = (*Transport)(nil)
 func NewTransport(terminal Terminal, agents *agent.Set, watcher Watcher) *Transport {
 	return &Transport{terminal: terminal, agents: agents, watcher: watcher}
 }
+
+// Of says whose slots the panes belong to. The fleet needs the conversations, and
+// they the transport, so this comes last.
+func (t *Transport) Of(f *Fleet) { t.fleet = f }
 
 // State says what the slot's pane can take now. It asks tmux, the screen and
 // the agent's own sources anew: what was known a second ago may be a question
@@ -56,6 +61,11 @@ func (t *Transport) State(ctx context.Context, target convo.Target) (convo.PaneS
 	pane, has := panesBySlot(list)[Ref{target.Cell, target.Slot}]
 	if !has || pane.Dead {
 		return convo.PaneState{}, nil
+	}
+	if t.fleet != nil {
+		if other, is := t.fleet.guestOf(Ref{target.Cell, target.Slot}); is {
+			return convo.PaneState{Live: true, Reason: fmt.Sprintf("its agent is in the conversation of %s", other)}, nil
+		}
 	}
 	box, err := t.look(ctx, target, pane)
 	if err != nil {

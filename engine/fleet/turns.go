@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"cellmux/cell/lock"
 	"cellmux/cell/proc"
 	"cellmux/engine"
 	"cellmux/engine/agent"
@@ -58,7 +59,8 @@ func (t *Turns) Run(ctx context.Context, target convo.Target, text string, emit 
 	if t.fleet == nil {
 		return refuse(errors.New("cellmux is starting"))
 	}
-	c, s, err := t.fleet.cellAndSlot(ctx, Ref{target.Cell, target.Slot})
+	ref := Ref{target.Cell, target.Slot}
+	c, s, err := t.fleet.cellAndSlot(ctx, ref)
 	if err != nil {
 		return refuse(err)
 	}
@@ -67,6 +69,25 @@ func (t *Turns) Run(ctx context.Context, target convo.Target, text string, emit 
 	}
 	program, err := t.fleet.find(s.Agent)
 	if err != nil {
+		return refuse(err)
+	}
+	// No pane opens in this conversation while the turn runs, and no turn begins
+	// while one opens.
+	held, err := lock.Try(t.fleet.slotLock(ref))
+	if errors.Is(err, lock.ErrHeld) {
+		return refuse(fmt.Errorf("%s is being started", ref))
+	}
+	if err != nil {
+		return refuse(err)
+	}
+	defer held.Release()
+	switch _, live, err := t.fleet.live(ctx, ref); {
+	case err != nil:
+		return refuse(err)
+	case live:
+		return refuse(fmt.Errorf("%s has a pane by now", ref))
+	}
+	if s, err = t.fleet.resumable(ctx, c, s); err != nil {
 		return refuse(err)
 	}
 	carrier := t.fleet.engineCell(ctx, c)
@@ -118,7 +139,8 @@ func (t *Turns) Run(ctx context.Context, target convo.Target, text string, emit 
 		return convo.Turn{}, fmt.Errorf("run a turn of %s: %w", keyOf(target), waitErr)
 	}
 	turn := reader.Result(result.ExitCode, talk.String(), cancelled)
-	if turn.Session != "" && turn.Error == "" && turn.Session != s.SessionID && turn.Session != s.AgentSession {
+	// What a guest's agent calls its conversation is believed in the right form.
+	if prepared.Plan.Session == "" && turn.Error == "" && a.ValidSession(turn.Session) {
 		if err := t.fleet.o.Store.SetAgentSession(ctx, s.Cell, s.Number, turn.Session); err != nil {
 			return convo.Turn{}, err
 		}

@@ -45,7 +45,9 @@ type Fleet interface {
 	Refresh(ctx context.Context) (fleet.Snapshot, error)
 	NewCell(ctx context.Context, n fleet.NewCell) (string, error)
 	Open(ctx context.Context, cell, agent string) (fleet.Ref, error)
-	Restart(ctx context.Context, r fleet.Ref) error
+	// Resume starts a slot's program in its conversation where nothing runs;
+	// started is false where something does, which is left alone.
+	Resume(ctx context.Context, r fleet.Ref) (started bool, err error)
 	Stop(ctx context.Context, r fleet.Ref) error
 	Delete(ctx context.Context, r fleet.Ref) error
 	Trust(ctx context.Context, cell, hash string) error

@@ -147,7 +147,7 @@ func TestOpenTakesTheCellOfTheDirectoryOrMakesIt(t *testing.T) {
 
 func TestOpenOfASlotResumesItAndLeavesARunningOneAlone(t *testing.T) {
 	w := &world{snap: apiCell("/src/api", fleet.Slot{Status: fleet.Stopped}, fleet.Slot{Status: fleet.Idle})}
-	if got := call(t, w, nil, "open", "api:0"); got.stdout != "api:0\n" || len(w.asked) != 1 || w.asked[0] != "restart api:0" {
+	if got := call(t, w, nil, "open", "api:0"); got.stdout != "api:0\n" || len(w.asked) != 1 || w.asked[0] != "resume api:0" {
 		t.Errorf("%+v, %q", got, w.asked)
 	}
 	w.asked = nil

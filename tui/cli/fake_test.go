@@ -50,9 +50,11 @@ func (w *world) NewCell(_ context.Context, n fleet.NewCell) (string, error) {
 func (w *world) Open(_ context.Context, cell, agent string) (fleet.Ref, error) {
 	return fleet.Ref{Cell: cell, Slot: 7}, w.note("open %s agent=%s", cell, agent)
 }
-func (w *world) Restart(_ context.Context, r fleet.Ref) error { return w.note("restart %s", r) }
-func (w *world) Stop(_ context.Context, r fleet.Ref) error    { return w.note("stop %s", r) }
-func (w *world) Delete(_ context.Context, r fleet.Ref) error  { return w.note("delete %s", r) }
+func (w *world) Resume(_ context.Context, r fleet.Ref) (bool, error) {
+	return true, w.note("resume %s", r)
+}
+func (w *world) Stop(_ context.Context, r fleet.Ref) error   { return w.note("stop %s", r) }
+func (w *world) Delete(_ context.Context, r fleet.Ref) error { return w.note("delete %s", r) }
 func (w *world) Trust(_ context.Context, cell, hash string) error {
 	return w.note("trust %s %s", cell, hash)
 }

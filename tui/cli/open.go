@@ -148,8 +148,13 @@ runs is left as it is.`,
 				case live:
 					c.say("%s runs already.", ref)
 				default:
-					if err := app.Fleet.Restart(ctx, ref); err != nil {
+					// Another process may have been faster since the list was read.
+					started, err := app.Fleet.Resume(ctx, ref)
+					if err != nil {
 						return err
+					}
+					if !started {
+						c.say("%s runs already.", ref)
 					}
 				}
 			}
