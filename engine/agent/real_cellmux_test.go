@@ -37,12 +37,19 @@ type user struct {
 	t       *testing.T
 	name    string
 	program string
+	home    string
 	project string
 	environ []string
 	mock    *agenttest.Mock
 }
 
 func newUser(t *testing.T, name string) *user {
+	t.Helper()
+	return newUserWith(t, name, agenttest.NewMock(t))
+}
+
+// newUserWith is newUser at another mock, with more variables.
+func newUserWith(t *testing.T, name string, mock *agenttest.Mock, environ ...string) *user {
 	t.Helper()
 	bin := agenttest.Bin(t, name)
 	if _, err := exec.LookPath("tmux"); err != nil {
@@ -60,7 +67,7 @@ func newUser(t *testing.T, name string) *user {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { removeAll(t, dir) })
-	u := &user{t: t, name: name, program: program, project: filepath.Join(dir, "demo"), mock: agenttest.NewMock(t)}
+	u := &user{t: t, name: name, program: program, project: filepath.Join(dir, "demo"), mock: mock}
 	home := filepath.Join(dir, "home")
 	for _, d := range []string{home, u.project, filepath.Join(dir, "run")} {
 		if err := os.MkdirAll(d, 0o700); err != nil {
@@ -72,6 +79,8 @@ func newUser(t *testing.T, name string) *user {
 		"TMUX_TMPDIR=" + dir, "XDG_RUNTIME_DIR=" + filepath.Join(dir, "run"),
 		"CLAUDECODE=1", "CLAUDE_CODE_CHILD_SESSION=1",
 	}, agenttest.Home(t, name, home, u.mock.URL(), u.project)...)
+	u.environ = append(u.environ, environ...)
+	u.home = home
 	t.Cleanup(func() {
 		if t.Failed() {
 			out, _ := u.run("ls", "--json")
@@ -202,6 +211,31 @@ func (u *user) asked(text string) agenttest.Request {
 	return u.mock.Wait(u.t, time.Minute, text, func(r agenttest.Request) bool { return strings.Contains(r.LastUser(), text) })
 }
 
+// firstTurn is two `!` and a message, in one request: both envelopes in front of
+// it, in order and once, and the overlay with them.
+func (u *user) firstTurn(overlay string) {
+	u.t.Helper()
+	t := u.t
+	u.must("run", "demo:0", "echo FIRST-OUTPUT")
+	u.must("run", "demo:0", "echo SECOND-OUTPUT @README.md")
+	u.send(0, "remember the word ALPHA")
+	first := u.asked("ALPHA")
+	text := first.LastUser()
+	one, two, message := strings.Index(text, "FIRST-OUTPUT"), strings.Index(text, "SECOND-OUTPUT"), strings.Index(text, "ALPHA")
+	if one < 0 || two < one || message < two {
+		t.Errorf("the envelopes and the message are not in order: %q", text)
+	}
+	if n := strings.Count(first.UserText(), "[shell_context]"); n != 2 {
+		t.Errorf("%d envelopes arrived: %q", n, first.UserText())
+	}
+	if strings.Contains(text, "@README.md") {
+		t.Errorf("an @ that a program printed arrived as one: %q", text)
+	}
+	if !strings.Contains(first.System, overlay) {
+		t.Error("the overlay is not on the wire")
+	}
+}
+
 func TestRealAgentInAPaneOfCellmux(t *testing.T) {
 	for _, name := range agenttest.Names {
 		t.Run(name, func(t *testing.T) {
@@ -211,25 +245,7 @@ func TestRealAgentInAPaneOfCellmux(t *testing.T) {
 				t.Fatalf("opened %q", ref)
 			}
 
-			// Two `!` and a message: one request, both envelopes in front, once.
-			u.must("run", "demo:0", "echo FIRST-OUTPUT")
-			u.must("run", "demo:0", "echo SECOND-OUTPUT @README.md")
-			u.send(0, "remember the word ALPHA")
-			first := u.asked("ALPHA")
-			text := first.LastUser()
-			one, two, message := strings.Index(text, "FIRST-OUTPUT"), strings.Index(text, "SECOND-OUTPUT"), strings.Index(text, "ALPHA")
-			if one < 0 || two < one || message < two {
-				t.Errorf("the envelopes and the message are not in order: %q", text)
-			}
-			if n := strings.Count(first.UserText(), "[shell_context]"); n != 2 {
-				t.Errorf("%d envelopes arrived: %q", n, first.UserText())
-			}
-			if strings.Contains(text, "@README.md") {
-				t.Errorf("an @ that a program printed arrived as one: %q", text)
-			}
-			if !strings.Contains(first.System, "OVERLAY-ONE") {
-				t.Error("the overlay is not on the wire")
-			}
+			u.firstTurn("OVERLAY-ONE")
 
 			// A second pane of the same agent in the same cell is another conversation.
 			if ref := u.must("open", "demo", "--agent", name); ref != "demo:1" {

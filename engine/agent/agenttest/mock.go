@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -110,10 +111,22 @@ type Mock struct {
 	serial   int
 }
 
-// NewMock starts a mock that ends with the test.
-func NewMock(t testing.TB) *Mock {
+// NewMock starts a mock on the loopback that ends with the test.
+func NewMock(t testing.TB) *Mock { return NewMockAt(t, "127.0.0.1") }
+
+// NewMockAt starts a mock at an address of this host, for agents in containers,
+// which don't reach its loopback.
+func NewMockAt(t testing.TB, address string) *Mock {
+	t.Helper()
+	listener, err := net.Listen("tcp", net.JoinHostPort(address, "0"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	m := &Mock{changed: make(chan struct{})}
-	m.server = httptest.NewServer(http.HandlerFunc(m.serve))
+	m.server = httptest.NewUnstartedServer(http.HandlerFunc(m.serve))
+	_ = m.server.Listener.Close()
+	m.server.Listener = listener
+	m.server.Start()
 	t.Cleanup(func() {
 		m.server.CloseClientConnections()
 		m.server.Close()
