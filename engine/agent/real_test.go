@@ -46,6 +46,7 @@ type lab struct {
 	cell    engine.Cell
 	bound   map[int]string
 	prompts cell.ResolveOpts
+	notes   []string // of the last launch
 	stop    func()
 }
 
@@ -194,6 +195,7 @@ func (l *lab) open(slot int) string {
 	if err != nil {
 		l.t.Fatal(err)
 	}
+	l.notes = opened.Notes
 	return opened.Pane
 }
 
@@ -323,31 +325,62 @@ func TestRealAgentKeepsItsConversationAndGetsAFreshOverlay(t *testing.T) {
 			if n := strings.Count(first.UserText(), "[shell_context]"); n != 1 {
 				t.Errorf("the envelope arrived %d times: %q", n, first.UserText())
 			}
-			if !strings.Contains(first.System, "OVERLAY-ONE") {
-				t.Errorf("no overlay in the system text (%d bytes)", len(first.System))
-			}
+			l.holdsOverlay(first)
 			l.becomes(0, 10*time.Second, agent.Idle)
 
-			// The server dies with every pane; the conversation does not.
-			session := l.status(0).Session
+			// The server dies with every pane; the conversation does not. On each later
+			// start the overlay is made anew, and reaches the wire as it is by then.
+			session, before := l.status(0).Session, "OVERLAY-ONE"
+			for _, overlay := range []string{"OVERLAY-TWO", "OVERLAY-THREE"} {
+				l.killServer()
+				l.until(10*time.Second, "no pane", func() bool { _, ok := l.pane(0); return !ok })
+				l.prompts.AppendFlagInline = overlay + " speak in verse"
+				l.open(0)
+				l.deliver(0, "what was said before "+overlay)
+				again := l.request("the message after the restart", func(r agenttest.Request) bool { return strings.Contains(r.LastUser(), overlay) })
+				if !strings.Contains(again.UserText(), "ALPHA") {
+					t.Errorf("the conversation was lost: %q", again.UserText())
+				}
+				l.holdsOverlay(again)
+				// codex keeps what it was told first: the change comes behind it, and is
+				// said on the Info tab.
+				old, changed := strings.LastIndex(again.System, before), strings.LastIndex(again.System, overlay)
+				if frozen := name == "codex"; frozen != (old >= 0) || changed < old {
+					t.Errorf("the overlay before stands at %d, that of now at %d", old, changed)
+				} else if said := strings.Contains(strings.Join(l.notes, "\n"), "the changed text rides in front of the next message"); said != frozen {
+					t.Errorf("the notes of the launch are %q", l.notes)
+				}
+				if got := l.status(0).Session; got != session {
+					t.Errorf("the session is %q now, was %q", got, session)
+				}
+				l.becomes(0, 10*time.Second, agent.Idle)
+				before = overlay
+			}
+			// A start that changes nothing adds nothing.
 			l.killServer()
 			l.until(10*time.Second, "no pane", func() bool { _, ok := l.pane(0); return !ok })
-			l.prompts.AppendFlagInline = "OVERLAY-TWO speak in verse"
 			l.open(0)
-			l.deliver(0, "what was BETA")
-			second := l.request("the second message", func(r agenttest.Request) bool { return strings.Contains(r.LastUser(), "BETA") })
-			if !strings.Contains(second.UserText(), "ALPHA") {
-				t.Errorf("the conversation was lost: %q", second.UserText())
+			l.deliver(0, "and DELTA")
+			last := l.request("the last message", func(r agenttest.Request) bool { return strings.Contains(r.LastUser(), "DELTA") })
+			l.holdsOverlay(last)
+			if n := strings.Count(last.System, "OVERLAY-THREE"); n != 1 {
+				t.Errorf("the same overlay is on the wire %d times", n)
 			}
-			all := second.System
-			if !strings.Contains(all, "OVERLAY-TWO") {
-				t.Errorf("the new overlay did not reach the wire")
-			}
-			if got := l.status(0).Session; got != session {
-				t.Errorf("the session is %q now, was %q", got, session)
-			}
-			l.becomes(0, 10*time.Second, agent.Idle)
 		})
+	}
+}
+
+// holdsOverlay fails the test unless the whole overlay as it is now, the context
+// of the cell and the operator's prompts, is in a request's system text.
+func (l *lab) holdsOverlay(r agenttest.Request) {
+	l.t.Helper()
+	prepared := l.config(0)
+	want, err := cell.AssembleOverlayPrompt(prepared.Config, l.cell.Config, l.prompts)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	if want = strings.TrimSpace(want); want == "" || !strings.Contains(r.System, want) {
+		l.t.Errorf("the overlay %q is not in the system text (%d bytes)", want, len(r.System))
 	}
 }
 
