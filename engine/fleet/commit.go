@@ -27,7 +27,11 @@ type Proposal = git.Proposal
 // commitsOnHost tells whether a cell's own git can read and not write: its work
 // is committed here.
 func (f *Fleet) commitsOnHost(ctx context.Context, c state.Cell) bool {
-	return f.o.Commits != nil && f.configOf(ctx, c).Guest.Git == cfg.GitReadOnly
+	return f.commitsOn(f.configOf(ctx, c))
+}
+
+func (f *Fleet) commitsOn(told cfg.Config) bool {
+	return f.o.Commits != nil && told.Guest.Git == cfg.GitReadOnly
 }
 
 // committed is a cell whose work is committed on the host, else why not.

@@ -161,7 +161,8 @@ func (f *Fleet) build(ctx context.Context, list tmux.List, look time.Duration) (
 	in.project = make(map[string]project, len(cells))
 	for _, c := range cells {
 		found := f.lookAt(ctx, c)
-		found.commits = f.commitsOnHost(ctx, c)
+		found.told = f.configWith(c, found.config)
+		found.commits = f.commitsOn(found.told)
 		in.project[c.Name] = found
 	}
 	f.o.Watcher.Observe(f.observed(in))
@@ -225,15 +226,11 @@ func (f *Fleet) queued(ctx context.Context) (map[Ref]int, error) {
 
 // observed are the slots that have a pane, as the watcher wants them.
 func (f *Fleet) observed(in listing) []agent.Slot {
-	configs := make(map[string]cfg.Config, len(in.cells))
-	for _, c := range in.cells {
-		configs[c.Name] = f.configWith(c, in.project[c.Name].config)
-	}
 	panes := panesBySlot(in.panes)
 	var out []agent.Slot
 	for _, s := range in.slots {
 		if pane, alive := panes[Ref{s.Cell, s.Number}]; alive {
-			out = append(out, f.watched(configs[s.Cell], s, pane))
+			out = append(out, f.watched(in.project[s.Cell].told, s, pane))
 		}
 	}
 	return out

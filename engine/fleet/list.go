@@ -33,6 +33,7 @@ type project struct {
 	problem, approval string
 	commits           bool // on the host
 	config            cfg.CellConfig
+	told              cfg.Config // what the programs of its slots are told, but the slot
 }
 
 // join makes the list from its parts. It is pure: the same parts give the same
