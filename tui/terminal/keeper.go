@@ -29,11 +29,11 @@ import (
 const keeping = `
 terminal=$1
 [ -n "$terminal" ] || terminal=/dev/$(ps -o tty= -p "$3" | tr -d ' ')
-saved=$(stty -g <"$terminal") || exit 1
-echo ready
+saved=$4
+[ -n "$saved" ] || { saved=$(stty -g <"$terminal") || exit 1; echo ready; }
 read -r word
 [ "$word" = bye ] && exit 0
-case $(stty -a <"$terminal") in *-opost*) stty "$saved" <"$terminal" ;; esac
+case $(stty -a <"$terminal") in *-opost*) stty "$saved" <"$terminal" || stty sane <"$terminal" ;; esac
 printf "$2" >"$terminal"
 `
 
@@ -60,17 +60,19 @@ type Keeper struct {
 
 // Keep remembers the terminal's modes as they are now and begins to watch. It
 // returns when the modes are remembered: call it before the screen changes
-// them. It blocks for one process start, at most a second.
+// them. It blocks for one process start; where the process has to ask for the
+// modes, until it has, at most a second.
 func Keep(o Options) (*Keeper, error) {
 	path := o.Path
 	if path == "" {
 		// Linux; elsewhere the script asks ps.
 		path, _ = os.Readlink("/proc/self/fd/0")
 	}
+	modes := modesOf(path)
 	ctx, cancel := context.WithCancel(context.Background())
 	// A SIGHUP that ends the session must not end the keeper before its work.
 	process, err := o.Runner.Start(ctx, proc.Cmd{
-		Argv:         []string{"sh", "-c", "trap '' HUP INT TERM\n" + keeping, "cellmux-keeper", path, leave, strconv.Itoa(os.Getpid())},
+		Argv:         []string{"sh", "-c", "trap '' HUP INT TERM\n" + keeping, "cellmux-keeper", path, leave, strconv.Itoa(os.Getpid()), modes},
 		Dir:          "/",
 		Env:          o.Env,
 		LeavesDaemon: true,
@@ -79,6 +81,7 @@ func Keep(o Options) (*Keeper, error) {
 		cancel()
 		return nil, fmt.Errorf("keep the terminal %s: %w", path, err)
 	}
+	k := &Keeper{process: process, end: cancel}
 	ready := make(chan error, 1)
 	go func() {
 		// This reader ends with the process, whose pipe it follows to the end.
@@ -90,7 +93,10 @@ func Keep(o Options) (*Keeper, error) {
 		ready <- err
 		_, _ = io.Copy(io.Discard, out)
 	}()
-	k := &Keeper{process: process, end: cancel}
+	if modes != "" {
+		// Its pipe is there, and its end is what it waits for, however late.
+		return k, nil
+	}
 	late := time.NewTimer(time.Second)
 	defer late.Stop()
 	select {
