@@ -27,31 +27,34 @@ const checkLimit = 2 << 20
 const sqliteMagic = "SQLite format 3\x00"
 
 // examine says what is wrong with the file at path, "" when nothing is, when
-// it is empty, or when there is none. It changes nothing in the file; SQLite
-// may replay the log that lies beside it.
-func examine(ctx context.Context, path string) (string, error) {
+// it is empty, or when there is none, and whether it has read it whole. known
+// says that it was read whole before and is the same. It changes nothing in the
+// file; SQLite may replay the log that lies beside it.
+func examine(ctx context.Context, path string, known bool) (reason string, whole bool, err error) {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", nil
+		return "", false, nil
 	}
 	if err != nil {
-		return "", err
+		return "", false, err
 	}
 	if !info.Mode().IsRegular() {
-		return "", fmt.Errorf("%s is no regular file", path)
+		return "", false, fmt.Errorf("%s is no regular file", path)
 	}
 	if info.Size() == 0 {
 		// Either never written, or cut to nothing. A log beside it means the latter.
 		if log, err := os.Stat(path + "-wal"); err == nil && log.Size() > 0 {
-			return "the file is empty, but its log is not", nil
+			return "the file is empty, but its log is not", false, nil
 		}
-		return "", nil
+		return "", false, nil
 	}
-	reason, err := examineHeader(path, info.Size())
-	if reason != "" || err != nil {
-		return reason, err
+	reason, err = examineHeader(path, info.Size())
+	if reason != "" || err != nil || known {
+		return reason, false, err
 	}
-	return examineContent(ctx, path, info.Size() <= checkLimit)
+	whole = info.Size() <= checkLimit
+	reason, err = examineContent(ctx, path, whole)
+	return reason, whole, err
 }
 
 func examineHeader(path string, size int64) (string, error) {

@@ -12,6 +12,9 @@ import (
 // of its own, whichever process comes first. Steps are never changed after a
 // release, only added to. A database beyond the last step is ErrNewer.
 func (db *DB) Migrate(ctx context.Context, component string, steps []string) error {
+	if version, ok := db.versions[component]; ok && version == len(steps) {
+		return nil
+	}
 	version, err := db.version(ctx, component)
 	if err != nil {
 		return fmt.Errorf("read the version of %s: %w", component, Explain(err))
@@ -59,6 +62,24 @@ func (db *DB) version(ctx context.Context, component string) (int, error) {
 		return 0, err
 	}
 	return readVersion(ctx, db.sql, component)
+}
+
+// readVersions reads all at once what Migrate would ask for one by one. A
+// database without the table has none; what else fails, Migrate tells.
+func (db *DB) readVersions(ctx context.Context) {
+	db.versions = map[string]int{}
+	rows, err := db.sql.QueryContext(ctx, `SELECT component, version FROM state_versions`)
+	if err != nil {
+		return
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var component string
+		var version int
+		if rows.Scan(&component, &version) == nil {
+			db.versions[component] = version
+		}
+	}
 }
 
 type rowQuerier interface {

@@ -34,6 +34,10 @@ type DB struct {
 	sql  *sql.DB
 	path string
 	now  func() time.Time
+	// checked is when the file was last read whole; zero: it was too large.
+	checked time.Time
+	// versions are those of the components as they were when it was opened.
+	versions map[string]int
 }
 
 // Report says what Open had to do beyond opening.
@@ -41,6 +45,7 @@ type Report struct {
 	Created  bool   // there was no database
 	SetAside string // where the damaged one lies now; "" there was none
 	Reason   string // what was wrong with it, a sentence
+	Whole    bool   // the file was read whole to look for damage
 }
 
 // Open opens the database at path (absolute), creating it with its directory
@@ -70,11 +75,16 @@ func open(ctx context.Context, path string, now func() time.Time) (*DB, Report, 
 	defer guard.Release()
 
 	var report Report
-	reason, err := examine(ctx, path)
+	checked, known := remembered(path, now())
+	reason, whole, err := examine(ctx, path, known)
 	if err != nil {
 		return nil, report, fmt.Errorf("open state database %s: %w", path, Explain(err))
 	}
+	if report.Whole = whole; whole {
+		checked = now()
+	}
 	if reason != "" {
+		checked = time.Time{}
 		report.Reason = reason
 		if report.SetAside, err = setAside(path, now()); err != nil {
 			return nil, report, fmt.Errorf("the state database %s is damaged (%s) and could not be set aside: %w", path, reason, Explain(err))
@@ -93,6 +103,14 @@ func open(ctx context.Context, path string, now func() time.Time) (*DB, Report, 
 	if err != nil {
 		return nil, report, fmt.Errorf("open state database %s: %w", path, Explain(err))
 	}
+	db.checked = checked
+	if report.Created {
+		db.checked = now() // there is nothing that could be damaged
+	}
+	if report.Whole {
+		remember(path, db.checked)
+	}
+	db.readVersions(ctx)
 	if err := db.Migrate(ctx, "state", schema); err != nil {
 		db.Close()
 		return nil, report, err
@@ -154,7 +172,13 @@ func (db *DB) SQL() *sql.DB { return db.sql }
 func (db *DB) Path() string { return db.path }
 
 // Close closes the database. What was committed stays committed.
-func (db *DB) Close() error { return db.sql.Close() }
+func (db *DB) Close() error {
+	err := db.sql.Close()
+	if err == nil {
+		remember(db.path, db.checked)
+	}
+	return err
+}
 
 // transact runs change in one transaction.
 func (db *DB) transact(ctx context.Context, what string, change func(*sql.Tx) error) error {
