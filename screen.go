@@ -21,13 +21,20 @@ import (
 	"cellmux/tui/terminal"
 )
 
-// gcPercent makes the screen's heap, of which little lives, half as large as Go
-// would let it grow: the program is idle nearly always, and stays for days.
-const gcPercent = 50
+// The screen's heap, of which little lives, may grow half as much as Go would let
+// it: the program is idle nearly always, and stays for days. Its start makes some
+// megabytes of garbage, and has better use for the processors than collecting it.
+const (
+	gcPercent      = 50
+	startGCPercent = 400
+	startTakes     = time.Second
+)
 
 // screen runs the full-screen program until the user quits.
 func (w wiring) screen(ctx context.Context) error {
-	debug.SetGCPercent(gcPercent)
+	debug.SetGCPercent(startGCPercent)
+	started := time.AfterFunc(startTakes, func() { debug.SetGCPercent(gcPercent) })
+	defer started.Stop()
 	background, stop := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	defer running.Wait()

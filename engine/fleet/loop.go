@@ -44,8 +44,12 @@ func (f *Fleet) Run(ctx context.Context) {
 			case <-f.wake:
 			}
 		}
+		// What was told until here is in the list that is made now.
+		taken(f.wake)
+		taken(f.o.Server.Changes())
 		snap, err := f.list(ctx, first)
 		if first {
+			taken(f.o.Watcher.Changes()) // it tells what the first look saw
 			f.listedOnce.Do(func() { close(f.listed) })
 			f.background.start(func(ctx context.Context) {
 				if after(ctx, probesAfter) {
@@ -71,6 +75,14 @@ func (f *Fleet) list(ctx context.Context, first bool) (Snapshot, error) {
 		return f.build(ctx, f.o.Server.List(), noLook)
 	}
 	return f.build(ctx, f.o.Server.List(), firstLook)
+}
+
+// taken empties a channel that tells of changes.
+func taken(changes <-chan struct{}) {
+	select {
+	case <-changes:
+	default:
+	}
 }
 
 // warm reads what the first list is made of while tmux has not answered: the
