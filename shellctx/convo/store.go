@@ -129,12 +129,14 @@ func fresh(t Target, m protocol.ChatMessage, seq, stored int64) Entry {
 }
 
 // freshStatement inserts nothing when the conversation is unknown, and fails as
-// a whole when one of the messages is there already.
+// a whole when one of the messages is there already. It is a transaction by
+// itself, so OR ROLLBACK undoes no more than the default would; but to undo the
+// statement alone SQLite would first copy every page that it changes.
 func freshStatement(rows int) string {
 	return `WITH
 		fresh (message, body) AS (VALUES (?, ?)` + strings.Repeat(`, (?, ?)`, rows-1) + `),
 		conversation (id) AS (SELECT id FROM convo_conversations WHERE session = ? AND agent = ?)
-	INSERT INTO convo_messages (conversation, message, body, stored)
+	INSERT OR ROLLBACK INTO convo_messages (conversation, message, body, stored)
 	SELECT (SELECT id FROM conversation), message, body, ? FROM fresh WHERE (SELECT id FROM conversation) IS NOT NULL`
 }
 
