@@ -100,6 +100,35 @@ func TestNextKeyGivesUpTheSearchBefore(t *testing.T) {
 	})
 }
 
+func TestEscGivesUpTheSearchThatRuns(t *testing.T) {
+	screen(t, func(ui *tuitest.UI) {
+		release := ui.Fleet.Stall("Search")
+		defer release()
+		ui.Press("ctrl+f").Type("tea").Called("Search tea*").Press("esc").Called("gave up Search tea*")
+	})
+}
+
+func TestPastedWordsAreSearchedFor(t *testing.T) {
+	screen(t, func(ui *tuitest.UI) {
+		ui.Fleet.Say(fleet.Ref{Cell: "ios-build"}, convo.Entry{Message: protocol.NewText("1", protocol.User, "sign with the new team", time.Now())})
+		ui.Press("ctrl+f").Paste("new team").Called("Search new team*").Row("ios-build:0", "sign with the new team")
+	})
+}
+
+// The hits come a page at a time; the end of one brings the next.
+func TestTheLastHitBringsOlderOnes(t *testing.T) {
+	screen(t, func(ui *tuitest.UI) {
+		for i := range 120 {
+			ui.Fleet.Say(fleet.Ref{Cell: "ios-build"}, convo.Entry{Message: protocol.NewText(fmt.Sprint(i), protocol.User, fmt.Sprintf("needle number %03d", i), time.Now())})
+		}
+		ui.Press("ctrl+f").Type("needle").Row("needle number 119")
+		for range 3 {
+			ui.Press("pgdown", "pgdown", "pgdown", "pgdown", "pgdown", "pgdown").Settle()
+		}
+		ui.Row("needle number 000")
+	})
+}
+
 func TestLogsAndWhatCellmuxDid(t *testing.T) {
 	screen(t, func(ui *tuitest.UI) { ui.Press("L").Row("there is no log to read") })
 	tuitest.Run(t, tuitest.Sample().WithOptionalPorts(), tuitest.Options{}, func(ui *tuitest.UI) {

@@ -67,10 +67,11 @@ func (f *field) choose(step int) {
 	f.editor.set(f.choices[(at+step+len(f.choices))%len(f.choices)])
 }
 
-func (f *form) paste(_ *Model, text string) {
+func (f *form) paste(_ *Model, text string) []intent {
 	if len(f.fields[f.at].choices) == 0 {
 		f.fields[f.at].editor.insert(text)
 	}
+	return nil
 }
 
 func (f *form) box(m *Model, w, _ int) box {

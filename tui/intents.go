@@ -74,8 +74,11 @@ type (
 		pane string
 		keys []string
 	}
-	copyText    struct{ what, text string }
-	searchText  struct{ query, session string }
+	copyText   struct{ what, text string }
+	searchText struct {
+		query, session string
+		before         int64 // 0: the newest; else those that come after this message
+	}
 	showMessage struct{ entry convo.Entry }
 	sayWord     struct {
 		entry convo.Entry

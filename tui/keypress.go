@@ -55,6 +55,7 @@ func (m *Model) keyPressed(k tea.KeyMsg) tea.Cmd {
 		intents, closed := m.overlay.key(m, k)
 		if closed {
 			m.overlay = nil
+			m.giveUpSearch() // nobody sees what it would find
 		}
 		return m.performAll(intents)
 	case m.list.filter.open:
@@ -108,7 +109,7 @@ func (m *Model) pasted(text string) tea.Cmd {
 	switch {
 	case m.overlay != nil:
 		if p, ok := m.overlay.(paster); ok {
-			p.paste(m, text)
+			return m.performAll(p.paste(m, text))
 		}
 		return nil
 	case m.list.filter.open:

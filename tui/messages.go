@@ -127,8 +127,8 @@ type (
 		err  error
 	}
 	found struct {
-		query string
-		hits  []convo.Hit
-		err   error
+		searchText
+		hits []convo.Hit
+		err  error
 	}
 )

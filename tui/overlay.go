@@ -15,7 +15,9 @@ type overlay interface {
 }
 
 // A paster is an overlay that takes pasted text.
-type paster interface{ paste(m *Model, text string) }
+type paster interface {
+	paste(m *Model, text string) []intent
+}
 
 // box is what an overlay looks like: lines that the frame cuts to its width.
 type box struct {

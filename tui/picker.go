@@ -21,6 +21,8 @@ type picker struct {
 	top   int
 	// typed, when set, is asked for new items as the user types.
 	typed func(text string) []intent
+	// more, when set, is asked for once the last item has been reached.
+	more []intent
 }
 
 // item is an entry of a picker. Where off is set it cannot be chosen.
@@ -92,16 +94,21 @@ func (p *picker) key(m *Model, k tea.KeyMsg) ([]intent, bool) {
 		}
 	}
 	p.at = max(0, min(p.at, len(p.shown())-1))
+	if p.at == len(p.shown())-1 {
+		more := p.more
+		p.more = nil
+		return more, false
+	}
 	return nil, false
 }
 
-func (p *picker) paste(m *Model, text string) {
+func (p *picker) paste(m *Model, text string) []intent {
 	p.field.insert(text)
-	p.changed()
+	return p.changed()
 }
 
 func (p *picker) changed() []intent {
-	p.at, p.top = 0, 0
+	p.at, p.top, p.more = 0, 0, nil
 	if p.typed != nil {
 		return p.typed(p.field.text)
 	}

@@ -256,7 +256,7 @@ func newSearch(title, session string) *picker {
 			if strings.TrimSpace(text) == "" {
 				return nil
 			}
-			return []intent{searchText{text, session}}
+			return []intent{searchText{query: text, session: session}}
 		}}
 }
 
@@ -271,9 +271,7 @@ func (m *Model) findHere() tea.Cmd {
 // searchInstead searches for what is typed now and gives up what was asked for
 // before: a search of a long history outlasts a key, and they would pile up.
 func (m *Model) searchInstead(i searchText) tea.Cmd {
-	if m.endSearch != nil {
-		m.endSearch()
-	}
+	m.giveUpSearch()
 	wanted, end := context.WithCancel(m.ctx)
 	m.endSearch = end
 	return func() tea.Msg {
@@ -284,9 +282,20 @@ func (m *Model) searchInstead(i searchText) tea.Cmd {
 		if wanted.Err() != nil {
 			return nil
 		}
-		return found{i.query, hits, err}
+		return found{i, hits, err}
 	}
 }
+
+// giveUpSearch ends the search that runs, if any.
+func (m *Model) giveUpSearch() {
+	if m.endSearch != nil {
+		m.endSearch()
+		m.endSearch = nil
+	}
+}
+
+// searchPage is how many hits are asked for at a time.
+const searchPage = 50
 
 // search asks for the hits of a line. The last word may be the beginning of one
 // that is still being typed.
@@ -298,7 +307,7 @@ func (m *Model) search(ctx context.Context, i searchText) ([]convo.Hit, error) {
 	if last := q.Text[strings.LastIndexByte(q.Text, ' ')+1:]; len(last) >= 3 && !strings.ContainsAny(last, `"*:`) && !strings.HasSuffix(i.query, " ") {
 		q.Text += "*"
 	}
-	q.Session, q.Limit = i.session, 50
+	q.Session, q.Limit, q.Before = i.session, searchPage, i.before
 	return m.ports.Conversation.Search(ctx, q)
 }
 
@@ -307,7 +316,9 @@ func (m *Model) found(f found) {
 	if !ok || p.typed == nil || p.field.text != f.query {
 		return
 	}
-	p.items, p.at, p.empty = nil, 0, "Nothing was found."
+	if f.before == 0 {
+		p.items, p.at, p.empty = nil, 0, "Nothing was found."
+	}
 	if f.err != nil {
 		p.empty = clean(sentence(f.err))
 		return
@@ -319,6 +330,11 @@ func (m *Model) found(f found) {
 			detail:  h.Snippet,
 			intents: []intent{showMessage{h.Entry}},
 		})
+	}
+	if n := len(f.hits); n == searchPage && !strings.Contains(f.query, "sort:rank") {
+		older := f.searchText
+		older.before = f.hits[n-1].Entry.Seq
+		p.more = []intent{older}
 	}
 }
 

@@ -37,11 +37,11 @@ type Entry struct {
 	Slot     int
 	Agent    string
 	Message  protocol.ChatMessage
-	Delivery Delivery // "" for what was never to be delivered, such as an answer
-	Reason   string   // why it is queued, unconfirmed or failed; a sentence
-	Steering bool     // handed to a turn that ran already
-	Partial  bool     // an answer that is still growing; it has no Seq yet
-	Stored   time.Time
+	Delivery Delivery  // "" for what was never to be delivered, such as an answer
+	Reason   string    // why it is queued, unconfirmed or failed; a sentence
+	Steering bool      // handed to a turn that ran already
+	Partial  bool      // an answer that is still growing; it has no Seq yet
+	Stored   time.Time // for the first time: of an imported one, where it was exported
 }
 
 // ErrRefused, wrapped by what a transport returns, says that nothing has reached
@@ -112,8 +112,9 @@ type Query struct {
 	ExitNot *int // records whose exit code differs
 	Exit    *int // records with this exit code
 	Since   time.Time
-	Ranked  bool // best match first in place of newest first
-	Limit   int  // 0: 50
+	Before  int64 // only messages with a lower Seq: what comes after a hit
+	Ranked  bool  // best match first in place of newest first
+	Limit   int   // 0: 50
 }
 
 // Hit is a found message. Snippet marks matches with U+0002 and U+0003.

@@ -18,10 +18,10 @@ const (
 	readAheadFirst = 100 // rows of the first step; each further one has twice as many
 )
 
-// readAhead finds the newest matches of a query with beginnings of words. All
-// matches from the row before on are found; more says that older rows are to be
-// asked for.
-func (s *store) readAhead(ctx context.Context, q Query, terms []term, from int64) (found []Entry, before int64, more bool, err error) {
+// readAhead finds the newest matches, below a row, of a query with beginnings of
+// words. All matches down to the row that it returns are found; more says that
+// older rows are to be asked for.
+func (s *store) readAhead(ctx context.Context, q Query, terms []term, from, below int64) (found []Entry, before int64, more bool, err error) {
 	var whole, beginnings []term
 	for _, t := range terms {
 		if t.prefix {
@@ -30,8 +30,8 @@ func (s *store) readAhead(ctx context.Context, q Query, terms []term, from int64
 			whole = append(whole, t)
 		}
 	}
-	statement, args := newestFirst(matchExpression(whole, q))
-	before = newestRow
+	statement, args := newestFirst(matchExpression(whole, q), q.Since)
+	before = below
 	for rows, size, step := 0, 0, readAheadFirst; rows < readAheadRows && size < readAheadBytes; step *= 2 {
 		step = min(step, readAheadRows-rows)
 		ids, err := s.ids(ctx, statement, append(slices.Clone(args), from, before, step)...)
@@ -46,7 +46,7 @@ func (s *store) readAhead(ctx context.Context, q Query, terms []term, from int64
 			before = e.Seq
 			text := searchable(e.Message)
 			size += len(text)
-			if e.Stored.Before(q.Since) || !holds(text, beginnings) {
+			if !holds(text, beginnings) {
 				continue
 			}
 			if found = append(found, e); len(found) == q.Limit {

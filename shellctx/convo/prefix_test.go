@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"cellmux/shellctx/protocol"
 )
@@ -45,7 +46,7 @@ func TestBeginningIsReadFromTheNewestAsFarAsItMustBe(t *testing.T) {
 		"need*":        {0, true},
 		"needles wor*": {1, false}, // the whole word narrows what is read
 	} {
-		entries, before, more, err := s.store.readAhead(t.Context(), Query{Limit: 10}, parseTerms(text), 0)
+		entries, before, more, err := s.store.readAhead(t.Context(), Query{Limit: 10}, parseTerms(text), 0, newestRow)
 		if err != nil || len(entries) != want.found || more != want.more {
 			t.Errorf("%s: %d read ahead, more %v, %v", text, len(entries), more, err)
 		}
@@ -74,7 +75,7 @@ func TestReadAheadFindsWhatTheIndexFinds(t *testing.T) {
 	}
 	for _, query := range []string{"a*", "ab*", "ebe*", "日*", "b ab*", "x_a*", "a-b*", `"a b" ab*`, "a* b*", "zz*", "1*"} {
 		got := found(t, s, Query{Text: query, Limit: 1000})
-		statement, args := newestFirst(matchExpression(parseTerms(query), Query{}))
+		statement, args := newestFirst(matchExpression(parseTerms(query), Query{}), time.Time{})
 		rows, err := s.store.ids(t.Context(), statement, append(args, 0, newestRow, 1000)...)
 		if err != nil {
 			t.Fatal(err)

@@ -56,5 +56,9 @@ CREATE TABLE convo_indexed (
 	message INTEGER NOT NULL
 ) STRICT;
 INSERT INTO convo_indexed VALUES (1, 0);
+`, `
+-- Of a message that was stored elsewhere before it was imported here: when
+-- that was. stored grows with the IDs, and so does not tell it.
+ALTER TABLE convo_messages ADD COLUMN first_stored INTEGER NOT NULL DEFAULT 0; -- 0: here
 `}
 }

@@ -11,8 +11,8 @@ import (
 	"unicode"
 )
 
-// Search finds messages, newest first (by the time of storing), or with Ranked
-// best match first. All words of the text must be there, in any case and
+// Search finds messages, newest first (in the order of storing here), or with
+// Ranked best match first; Before takes a search on from its last hit. All words of the text must be there, in any case and
 // without regard to accents; "several words" in quotes are a phrase, and a word
 // that ends in * is the beginning of one. What was stored before the call is
 // found.
@@ -113,51 +113,50 @@ func (s *store) search(ctx context.Context, q Query, terms []term) ([]Entry, err
 	if err != nil {
 		return nil, err
 	}
+	before := newestRow
+	if q.Before > 0 {
+		before = q.Before
+	}
 	var found []Entry
-	before, more := newestRow, true
 	if !q.Ranked && slices.ContainsFunc(terms, func(t term) bool { return t.prefix }) {
-		if found, before, more, err = s.readAhead(ctx, q, terms, from); err != nil || !more {
+		more := true
+		if found, before, more, err = s.readAhead(ctx, q, terms, from, before); err != nil || !more {
 			return found, err
 		}
 	}
-	match := matchExpression(terms, q)
-	statement, args := newestFirst(match)
-	if q.Ranked && match != "" {
-		// Ranking reads every match; there is no next page to ask for.
-		statement = `SELECT rowid FROM convo_search WHERE convo_search MATCH ? AND rowid >= ? AND rowid < ? ORDER BY rank LIMIT ?`
+	statement, args := newestFirst(matchExpression(terms, q), q.Since)
+	if q.Ranked {
+		statement = strings.Replace(statement, "ORDER BY s.rowid DESC", "ORDER BY rank", 1)
 	}
-	for {
-		ids, err := s.ids(ctx, statement, append(slices.Clone(args), from, before, q.Limit)...)
-		if err != nil {
-			return nil, err
-		}
-		for _, id := range ids {
-			e, err := s.entry(ctx, id)
-			if err != nil {
-				return nil, err
-			}
-			before = min(before, id)
-			// The bound below is a day too low.
-			if !e.Stored.Before(q.Since) {
-				found = append(found, e)
-			}
-		}
-		if len(found) >= q.Limit || len(ids) < q.Limit || q.Ranked {
-			return found[:min(len(found), q.Limit)], nil
-		}
+	ids, err := s.ids(ctx, statement, append(args, from, before, q.Limit-len(found))...)
+	if err != nil {
+		return nil, err
 	}
+	entries, err := s.entries(ctx, ids)
+	if q.Ranked {
+		slices.SortFunc(entries, func(a, b Entry) int { return slices.Index(ids, a.Seq) - slices.Index(ids, b.Seq) })
+	}
+	return append(found, entries...), err
 }
 
 // newestRow is above the ID of every row.
 const newestRow = int64(1) << 62
 
-// newestFirst asks for the IDs that match, with the arguments that stand before
-// the lowest ID, the one above the highest, and the limit.
-func newestFirst(match string) (statement string, args []any) {
-	if match == "" {
-		return `SELECT id FROM convo_messages WHERE id >= ? AND id < ? ORDER BY id DESC LIMIT ?`, nil
+// newestFirst asks for the IDs that match and were stored since then, with the
+// arguments that stand before the lowest ID, the one above the highest, and the
+// limit.
+func newestFirst(match string, since time.Time) (statement string, args []any) {
+	statement = `SELECT m.id FROM convo_messages m WHERE `
+	row := "m.id"
+	if match != "" {
+		statement, row = `SELECT s.rowid FROM convo_search s WHERE s.convo_search MATCH ? AND `, "s.rowid"
+		args = append(args, match)
 	}
-	return `SELECT rowid FROM convo_search WHERE convo_search MATCH ? AND rowid >= ? AND rowid < ? ORDER BY rowid DESC LIMIT ?`, []any{match}
+	if !since.IsZero() {
+		statement += `(SELECT CASE t.first_stored WHEN 0 THEN t.stored ELSE t.first_stored END FROM convo_messages t WHERE t.id = ` + row + `) >= ? AND `
+		args = append(args, since.UnixMilli())
+	}
+	return statement + row + ` >= ? AND ` + row + ` < ? ORDER BY ` + row + ` DESC LIMIT ?`, args
 }
 
 func (s *store) ids(ctx context.Context, statement string, args ...any) ([]int64, error) {
@@ -181,8 +180,9 @@ func (s *store) ids(ctx context.Context, statement string, args ...any) ([]int64
 // what was stored in between.
 const clockSlack = 24 * time.Hour
 
-// firstSince is a bound below which nothing was stored since then. Messages are
-// stored in the order of their IDs, so it is found by halving.
+// firstSince is a bound below which nothing was stored since then, here or
+// elsewhere. Messages are stored in the order of their IDs, so it is found by
+// halving.
 func (s *store) firstSince(ctx context.Context, since time.Time) (int64, error) {
 	if since.IsZero() {
 		return 0, nil

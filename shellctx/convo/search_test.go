@@ -1,6 +1,7 @@
 package convo
 
 import (
+	"bytes"
 	"fmt"
 	"reflect"
 	"slices"
@@ -115,6 +116,75 @@ func TestSinceFindsItsBoundAmongMany(t *testing.T) {
 	first, err := s.store.firstSince(t.Context(), time.Unix(1_800_000_000, 0).Add(290*24*time.Hour))
 	if err != nil || first < 280 {
 		t.Fatalf("the bound is %d, %v", first, err)
+	}
+}
+
+// An old message that is imported today is not of today, and is shown and
+// exported again with the time that it had.
+func TestSinceAsksWhenAMessageWasFirstStored(t *testing.T) {
+	now := time.Unix(1_800_000_000, 0)
+	s := newService(t, func(o *Options) { o.Now = func() time.Time { return now } })
+	ctx := t.Context()
+	if _, err := s.Append(ctx, api, answer("before", "word")); err != nil {
+		t.Fatal(err)
+	}
+	now = now.Add(time.Hour)
+	line := func(id string, at time.Time) string {
+		return fmt.Sprintf(`{"session":"%s","cell":"api","agent":"claude","stored":%q,"message":{"id":%q,"role":"assistant","content":[{"type":"text","text":"word"}]}}`+"\n",
+			api.Session, at.UTC().Format(time.RFC3339Nano), id)
+	}
+	export := `{"format":"cellmux.conversations","version":1}` + "\n" +
+		line("old", now.Add(-1000*time.Hour)) + line("recent", now.Add(-time.Minute)) + line("not yet", now.Add(1000*time.Hour))
+	if _, err := s.Import(ctx, strings.NewReader(export)); err != nil {
+		t.Fatal(err)
+	}
+	now = now.Add(time.Hour)
+	if _, err := s.Append(ctx, api, answer("after", "word")); err != nil {
+		t.Fatal(err)
+	}
+	for _, q := range []Query{{Text: "word"}, {Text: "wor*"}, {}, {Text: "word", Ranked: true}} {
+		q.Since = now.Add(-90 * time.Minute)
+		got := found(t, s, q)
+		slices.Sort(got)
+		if want := []string{"after", "not yet", "recent"}; !reflect.DeepEqual(got, want) {
+			t.Errorf("%+v: %q", q, got)
+		}
+	}
+	var again bytes.Buffer
+	if err := s.Export(ctx, &again); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []time.Time{now.Add(-1001 * time.Hour), now.Add(-time.Hour - time.Minute)} {
+		if stamp := want.UTC().Format(time.RFC3339Nano); !strings.Contains(again.String(), `"stored":"`+stamp+`"`) {
+			t.Errorf("%s is not in the second export:\n%s", stamp, again.String())
+		}
+	}
+}
+
+func TestSearchGoesOnFromItsLastHit(t *testing.T) {
+	s := newService(t, nil)
+	if _, err := s.Append(t.Context(), api, numbered(0, 10)...); err != nil {
+		t.Fatal(err)
+	}
+	for _, words := range []string{"text", "te*"} {
+		q := Query{Text: words, Limit: 4}
+		var got []string
+		for {
+			hits, err := s.Search(t.Context(), q)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(hits) == 0 {
+				break
+			}
+			for _, h := range hits {
+				got = append(got, h.Entry.Message.ID)
+			}
+			q.Before = hits[len(hits)-1].Entry.Seq
+		}
+		if want := []string{"9", "8", "7", "6", "5", "4", "3", "2", "1", "0"}; !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %q", words, got)
+		}
 	}
 }
 

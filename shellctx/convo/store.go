@@ -288,7 +288,7 @@ func stands(ctx context.Context, tx *sql.Tx, conversation int64, m protocol.Chat
 }
 
 const selectEntries = `
-	SELECT m.id, c.session, c.cell, c.slot, c.agent, m.body, m.stored,
+	SELECT m.id, c.session, c.cell, c.slot, c.agent, m.body, CASE m.first_stored WHEN 0 THEN m.stored ELSE m.first_stored END,
 		coalesce(o.state, ''), coalesce(o.reason, ''), coalesce(o.steering, 0)
 	FROM convo_messages m
 	JOIN convo_conversations c ON c.id = m.conversation

@@ -218,8 +218,14 @@ func (s *store) adoptLines(ctx context.Context, lines []exportLine) (int, error)
 			if err != nil {
 				return err
 			}
-			stored += len(fresh)
-			if len(fresh) == 0 || line.Delivery == "" {
+			if len(fresh) == 0 {
+				continue
+			}
+			stored++
+			if err := s.storedBefore(ctx, tx, entries[0].Seq, line.Stored); err != nil {
+				return err
+			}
+			if line.Delivery == "" {
 				continue
 			}
 			state, reason := line.Delivery, ""
@@ -239,4 +245,15 @@ func (s *store) adoptLines(ctx context.Context, lines []exportLine) (int, error)
 		return 0, err
 	}
 	return stored, nil
+}
+
+// storedBefore notes when a message was stored where it comes from. A time that
+// has not come, of a clock that is wrong there, is none.
+func (s *store) storedBefore(ctx context.Context, tx *sql.Tx, seq int64, first time.Time) error {
+	at := first.UnixMilli()
+	if at <= 0 || at > s.now().UnixMilli() {
+		return nil
+	}
+	_, err := tx.ExecContext(ctx, `UPDATE convo_messages SET first_stored = ? WHERE id = ?`, at, seq)
+	return err
 }

@@ -34,6 +34,7 @@ type world struct {
 	entries  []convo.Entry
 	trash    []fleet.Trashed
 	query    convo.Query
+	hits     []convo.Hit
 	images   *images
 }
 
@@ -85,7 +86,7 @@ func (w *world) Page(context.Context, fleet.Ref, int64, int) ([]convo.Entry, err
 }
 func (w *world) Search(_ context.Context, q convo.Query) ([]convo.Hit, error) {
 	w.query = q
-	return nil, nil
+	return w.hits, nil
 }
 func (w *world) Changed(context.Context) <-chan string { return nil }
 

@@ -71,6 +71,21 @@ func TestImportReadsAFileOrStandardInput(t *testing.T) {
 	}
 }
 
+func TestSearchSaysHowToGoOn(t *testing.T) {
+	w := &world{hits: []convo.Hit{{Entry: convo.Entry{Seq: 31}}, {Entry: convo.Entry{Seq: 17}}}}
+	if got := call(t, w, nil, "search", "npm", "-n", "2"); got.code != 0 || !strings.Contains(got.stderr, "--before 17") {
+		t.Errorf("%+v", got)
+	}
+	if got := call(t, w, nil, "search", "npm", "-n", "3", "--before", "40"); got.code != 0 || w.query.Before != 40 || strings.Contains(got.stderr, "--before") {
+		t.Errorf("%+v, %+v", got, w.query)
+	}
+	for _, args := range [][]string{{"-n", "0"}, {"--before", "-1"}, {"--before", "3", "--best"}} {
+		if got := call(t, nil, nil, append([]string{"search", "npm"}, args...)...); got.code != ExitUsage {
+			t.Errorf("%v: %+v", args, got)
+		}
+	}
+}
+
 func TestSearchTakesFiltersAmongTheWords(t *testing.T) {
 	w := &world{}
 	if got := call(t, w, nil, "search", "cell:api exit:!=0", "npm", "--agent", "codex", "-n", "5"); got.code != 0 {

@@ -235,6 +235,7 @@ func (c *commands) printShellLog(ctx context.Context, app *App, ref fleet.Ref, n
 // search searches all conversations.
 func (c *commands) search() *cobra.Command {
 	var limit, exitCode, exitNot int
+	var before int64
 	var cell, agent string
 	var best bool
 	var since time.Duration
@@ -249,14 +250,21 @@ as on the screen: cell:api agent:codex exit:!=0 since:3d; or be given as flags.`
 		Example: `  cellmux search jwt ttl
   cellmux search 'exit:!=0 since:today npm'
   cellmux search --cell api --exit-not 0 npm
-  cellmux search --since 24h --json migration`,
+  cellmux search --since 24h --json migration
+  cellmux search --before 81234 jwt      # the next older ones`,
 		Args: args(cobra.ArbitraryArgs),
 		RunE: func(cmd *cobra.Command, given []string) error {
 			q, err := convo.ParseQuery(strings.Join(given, " "), time.Now())
 			if err != nil {
 				return usagef("%v", err)
 			}
-			q.Limit, q.Ranked = limit, q.Ranked || best
+			q.Limit, q.Ranked, q.Before = limit, q.Ranked || best, before
+			if limit < 1 || before < 0 {
+				return usagef("-n and --before take numbers from 1")
+			}
+			if q.Ranked && before > 0 {
+				return usagef("--before goes on where a search by time ended; ask for more of the best matches with -n")
+			}
 			if cell != "" {
 				q.Cell = cell
 			}
@@ -297,8 +305,13 @@ as on the screen: cell:api agent:codex exit:!=0 since:3d; or be given as flags.`
 				ref := fleet.Ref{Cell: hit.Entry.Cell, Slot: hit.Entry.Slot}
 				fmt.Fprintf(c.Stdout, "%s  %s  %s  %s\n", ref, hit.Entry.Stored.Local().Format("2006-01-02 15:04"), who(hit.Entry), oneLine(unmark(hit.Snippet)))
 			}
-			if len(hits) == 0 {
+			switch {
+			case len(hits) == 0:
 				c.say("Nothing found.")
+			case len(hits) == limit && q.Ranked:
+				c.say("These are the best %d; for more: -n %d", limit, 4*limit)
+			case len(hits) == limit:
+				c.say("These are the newest %d; for older ones: --before %d", limit, hits[limit-1].Entry.Seq)
 			}
 			return nil
 		},
@@ -310,6 +323,7 @@ as on the screen: cell:api agent:codex exit:!=0 since:3d; or be given as flags.`
 	cmd.Flags().DurationVar(&since, "since", 0, "only the newest, such as 24h")
 	cmd.Flags().BoolVar(&best, "best", false, "best match first in place of newest first")
 	cmd.Flags().IntVarP(&limit, "number", "n", 50, "at most this many")
+	cmd.Flags().Int64Var(&before, "before", 0, "only those older than the message with this seq, to go on where a search ended")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON lines")
 	return cmd
 }

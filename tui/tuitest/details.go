@@ -1,6 +1,7 @@
 package tuitest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -135,10 +136,14 @@ func (f *Fleet) Search(ctx context.Context, q convo.Query) ([]convo.Hit, error) 
 	var hits []convo.Hit
 	for _, entries := range f.entries {
 		for _, e := range entries {
-			if strings.Contains(e.Message.Text(), strings.TrimSuffix(q.Text, "*")) {
+			if strings.Contains(e.Message.Text(), strings.TrimSuffix(q.Text, "*")) && (q.Before == 0 || e.Seq < q.Before) {
 				hits = append(hits, convo.Hit{Entry: e, Snippet: e.Message.Text()})
 			}
 		}
+	}
+	slices.SortFunc(hits, func(a, b convo.Hit) int { return cmp.Compare(b.Entry.Seq, a.Entry.Seq) })
+	if q.Limit > 0 {
+		hits = hits[:min(len(hits), q.Limit)]
 	}
 	return hits, err
 }
