@@ -31,7 +31,7 @@ const (
 )
 
 // screen runs the full-screen program until the user quits.
-func (w wiring) screen(ctx context.Context) error {
+func (w wiring) screen(ctx context.Context) (ended error) {
 	debug.SetGCPercent(startGCPercent)
 	started := time.AfterFunc(startTakes, func() { debug.SetGCPercent(gcPercent) })
 	defer started.Stop()
@@ -62,8 +62,15 @@ func (w wiring) screen(ctx context.Context) error {
 	if err != nil { // no reason not to start
 		a.log.Warn("screens", "error", err.Error())
 	} else {
+		if err := presence.Report(); err != nil {
+			a.log.Warn("screens", "error", err.Error())
+		}
 		defer func() {
-			if err := presence.Leave(); err != nil {
+			leave := presence.Leave
+			if errors.Is(ended, tui.ErrFailed) {
+				leave = func() error { return presence.Failed(ended) }
+			}
+			if err := leave(); err != nil {
 				a.log.Warn("screens", "error", err.Error())
 			}
 		}()

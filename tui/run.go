@@ -15,6 +15,9 @@ import (
 // ErrNoScreen says that the terminal cannot show a full screen.
 var ErrNoScreen = errors.New("this terminal cannot show a full screen")
 
+// ErrFailed says that cellmux itself is at fault.
+var ErrFailed = errors.New("the screen failed")
+
 // framesPerSecond is the most that Bubble Tea draws; a frame waits for its tick.
 const framesPerSecond = 120
 
@@ -59,7 +62,7 @@ func Run(ctx context.Context, o Options) error {
 	switch {
 	case err == nil:
 	case errors.Is(err, tea.ErrProgramPanic):
-		return fmt.Errorf("the screen failed; panes run on: %w", err)
+		return fmt.Errorf("%w; panes run on: %w", ErrFailed, err)
 	case errors.Is(err, input.ErrClosed), ctx.Err() != nil:
 		// The terminal hung up, or we were told to end. Nothing is lost: panes run
 		// on, and every message was stored before anything else happened to it.

@@ -7,9 +7,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/charmbracelet/x/ansi"
 
 	"cellmux/cell/lock"
 	"cellmux/shellctx/run"
@@ -17,11 +20,15 @@ import (
 
 // Presence is the mark of a running screen: a locked file. The kernel drops the
 // lock however the process ends, so that a file without a lock tells of one that
-// ended without a chance to tidy up.
+// ended without a chance to tidy up. Beside it lies what is known of why.
 type Presence struct {
-	held *lock.File
-	file string
+	held   *lock.File
+	file   string
+	report string
 }
+
+// keptReports is how many reports of failures are kept; the oldest go.
+const keptReports = 5
 
 // Appear marks this process in dir and says, a sentence each, which others ended
 // without a chance to tidy up since the last look. Each is told once.
@@ -45,7 +52,11 @@ func Appear(dir string, pid int, now time.Time) (*Presence, []string, error) {
 		if info, err := os.Stat(file); err == nil {
 			since = ", begun " + info.ModTime().Local().Format("2006-01-02 15:04") + ","
 		}
-		told = append(told, fmt.Sprintf("A cellmux (process %s)%s ended without a chance to tidy up; panes ran on and nothing that was stored is lost.", name, since))
+		how := "ended without a chance to tidy up"
+		if why, kept := keepReport(dir, name, now); why != "" {
+			how = fmt.Sprintf("failed (%s; the report is %s)", why, kept)
+		}
+		told = append(told, fmt.Sprintf("A cellmux (process %s)%s %s; panes ran on and nothing that was stored is lost.", name, since, how))
 		err = os.Remove(file)
 		held.Release()
 		if err != nil {
@@ -61,12 +72,66 @@ func Appear(dir string, pid int, now time.Time) (*Presence, []string, error) {
 		held.Release()
 		return nil, told, fmt.Errorf("mark this screen: %w", err)
 	}
-	return &Presence{held: held, file: file}, told, nil
+	return &Presence{held: held, file: file, report: reportOf(dir, strconv.Itoa(pid))}, told, nil
+}
+
+func reportOf(dir, pid string) string { return filepath.Join(dir, pid+".report") }
+
+// keepReport gives the report of a process that is gone a name of its own, and
+// returns its first words; "" when there is none.
+func keepReport(dir, pid string, now time.Time) (why, kept string) {
+	file := reportOf(dir, pid)
+	content, err := os.ReadFile(file)
+	if err != nil {
+		return "", ""
+	}
+	line, _, _ := strings.Cut(strings.TrimSpace(string(content)), "\n")
+	if line == "" {
+		_ = os.Remove(file) // it had nothing to say
+		return "", ""
+	}
+	kept = filepath.Join(dir, fmt.Sprintf("failed-%s-%s.txt", now.UTC().Format("20060102T150405Z"), pid))
+	if os.Rename(file, kept) != nil {
+		kept = file
+	}
+	// By their names they are in the order of time.
+	all, _ := filepath.Glob(filepath.Join(dir, "failed-*.txt"))
+	for _, old := range all[:max(0, len(all)-keptReports)] {
+		_ = os.Remove(old)
+	}
+	return ansi.Truncate(ansi.Strip(line), 120, "…"), kept
+}
+
+// Report makes the Go runtime write beside the mark why this process fails, when
+// it does: a panic in any goroutine, a fault of the runtime, a signal that ends
+// it with a trace. It is the process's own setting, until Leave.
+func (p *Presence) Report() error {
+	file, err := os.OpenFile(p.report, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return fmt.Errorf("keep a report of failures: %w", err)
+	}
+	defer file.Close() // the runtime has a descriptor of its own
+	if err := debug.SetCrashOutput(file, debug.CrashOptions{}); err != nil {
+		return fmt.Errorf("keep a report of failures: %w", err)
+	}
+	return nil
+}
+
+// Failed leaves the mark with a failure that the process survived long enough to
+// give the terminal back, so that the next start tells of it.
+func (p *Presence) Failed(failure error) error {
+	err := errors.Join(debug.SetCrashOutput(nil, debug.CrashOptions{}),
+		os.WriteFile(p.report, []byte(failure.Error()+"\n"), 0o600))
+	p.held.Release()
+	return err
 }
 
 // Leave takes the mark away: this process ended as it should.
 func (p *Presence) Leave() error {
-	err := os.Remove(p.file)
+	err := errors.Join(debug.SetCrashOutput(nil, debug.CrashOptions{}), os.Remove(p.file))
+	if report := os.Remove(p.report); !errors.Is(report, fs.ErrNotExist) {
+		err = errors.Join(err, report)
+	}
 	p.held.Release()
 	return err
 }

@@ -211,6 +211,9 @@ func TestTheTerminalIsAsItWas(t *testing.T) {
 		{"after SIGHUP", func(term *terminal) error { return term.cmd.Process.Signal(syscall.SIGHUP) }},
 		{"after SIGINT", func(term *terminal) error { return term.cmd.Process.Signal(syscall.SIGINT) }},
 		{"after kill -9", func(term *terminal) error { return term.cmd.Process.Kill() }},
+		// The Go runtime ends the program as it does after a panic that nothing
+		// recovers, in whatever goroutine.
+		{"after SIGQUIT", func(term *terminal) error { return term.cmd.Process.Signal(syscall.SIGQUIT) }},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -223,6 +226,35 @@ func TestTheTerminalIsAsItWas(t *testing.T) {
 			}
 			_ = term.end()
 			term.givenBack()
+		})
+	}
+}
+
+func TestTheNextStartSaysHowTheLastOneEnded(t *testing.T) {
+	for signal, said := range map[syscall.Signal]string{
+		syscall.SIGKILL: "tidy", syscall.SIGQUIT: "(SIGQUIT:",
+		syscall.SIGTERM: "", syscall.SIGHUP: "",
+	} {
+		t.Run(signal.String(), func(t *testing.T) {
+			env, dir := isolated(t)
+			term := openTerminal(t, env, dir)
+			term.waitFor("project")
+			if err := term.cmd.Process.Signal(signal); err != nil {
+				t.Fatal(err)
+			}
+			_ = term.end()
+			next := openTerminal(t, env, dir)
+			if said != "" {
+				next.waitFor(said)
+			}
+			next.waitFor("project")
+			if _, err := next.master.WriteString("q"); err != nil {
+				t.Fatal(err)
+			}
+			_ = next.end()
+			if text := next.text(); said == "" && strings.Contains(text, "panes ran on") {
+				t.Errorf("an orderly end is told as a failure: %q", text)
+			}
 		})
 	}
 }
