@@ -151,3 +151,23 @@ func wrap(s string, w int) []string {
 	}
 	return strings.Split(ansi.Wrap(s, w, " "), "\n")
 }
+
+// wrapHanging is wrap with every row but the first indented, where there is
+// room for that.
+func wrapHanging(s string, w, hang int) []string {
+	if hang > w/2 {
+		hang = 2
+	}
+	if width(s) <= w || w <= hang {
+		return wrap(s, w)
+	}
+	rows := wrap(s, w)
+	first := rows[0]
+	shown := ansi.Strip(ansi.TruncateLeft(s, width(first), ""))
+	blank := len(shown) - len(strings.TrimLeft(shown, " ")) // where it was broken
+	rest := wrap(ansi.TruncateLeft(s, width(first)+blank, ""), w-hang)
+	for i := range rest {
+		rest[i] = strings.Repeat(" ", hang) + rest[i]
+	}
+	return append([]string{first}, rest...)
+}

@@ -270,3 +270,31 @@ func TestAgentsAnswerShellLinesWhereTheConversationSaysSo(t *testing.T) {
 		ui.Press("esc", "j", "!").Type("ls").Press("enter").Called("Start api-auth:1 context false ls")
 	})
 }
+
+func TestWhatDoesNotFitInTheMessageLineIsReadToItsEnd(t *testing.T) {
+	const long = "A cellmux (process 4711), begun 2026-11-30 12:00, failed (panic: a fault; the report is /home/user/.local/state/cellmux/screens/failed.txt); panes ran on."
+	for _, size := range [][2]int{{40, 12}, {60, 20}, {80, 24}, {120, 36}} {
+		f := tuitest.Sample()
+		tuitest.Run(t, f, tuitest.Options{Width: size[0], Height: size[1], Notice: long}, func(ui *tuitest.UI) {
+			shown := strings.Join(strings.Fields(strings.ReplaceAll(ui.Frame(), "\n", " ")), "")
+			if !strings.Contains(shown, strings.ReplaceAll(long, " ", "")) {
+				t.Errorf("at %dx%d it is cut:\n%s", size[0], size[1], ui.Frame())
+			}
+			ui.Press("j").NoRow("panes ran on") // read: the rows are the list's again
+		})
+	}
+}
+
+func TestHelpIsReadToItsEndAtEveryWidth(t *testing.T) {
+	for _, size := range [][2]int{{40, 12}, {60, 20}, {120, 36}} {
+		tuitest.Run(t, tuitest.Sample(), tuitest.Options{Width: size[0], Height: size[1]}, func(ui *tuitest.UI) {
+			ui.Press("?")
+			for range 60 {
+				if strings.Contains(ui.Frame(), "…  │") || strings.Contains(ui.Frame(), "… │") {
+					t.Fatalf("cut at %dx%d:\n%s", size[0], size[1], ui.Frame())
+				}
+				ui.Press("j", "j", "j")
+			}
+		})
+	}
+}

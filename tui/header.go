@@ -196,34 +196,76 @@ func (m *Model) enterWord() string {
 // wrong stands until a key is pressed.
 const noteLife = 15 * time.Second
 
+// noteRows is the most that a message may take of the screen.
+const noteRows = 6
+
+// footer is the rows below the body: the keys and the message line. A message
+// that does not fit in one row takes the place of the keys, and then of the last
+// rows of the body, until a key is pressed: half a sentence has no next step.
+func (m *Model) footer(w int) []string {
+	right := m.footerRight()
+	text, t := m.message()
+	if !m.list.filter.open && text == m.noteNow() && text != "" {
+		if rows := wrap(text, w-2); width(text) > w-1-width(right) && len(rows) > 1 {
+			if most := min(noteRows, m.height/2); len(rows) > most {
+				rows = append(rows[:most-1], strings.Join(rows[most-1:], " "))
+			}
+			for i := range rows {
+				rows[i] = m.painter.paint(t, m.painter.fit(" "+rows[i], w))
+			}
+			return rows
+		}
+	}
+	return []string{m.footerKeys(w), m.footerNote(w, text, t, right)}
+}
+
+// footerRight is what stands at the end of the message line.
+func (m *Model) footerRight() string {
+	if m.pressed != "" {
+		return showKey(m.pressed) + "- "
+	}
+	if left := time.Until(m.undo); left > 0 {
+		return "undo: " + m.keys.show("undo") + " (" + age(left+time.Second-1) + ") "
+	}
+	return ""
+}
+
 // footerNote is the last row: the filter's field, a message, or who waits; and
 // at its right what can be undone.
-func (m *Model) footerNote(w int) string {
+func (m *Model) footerNote(w int, text string, t token, right string) string {
 	p := m.painter
-	now := time.Now()
-	right := ""
-	if left := m.undo.Sub(now); left > 0 {
-		right = "undo: " + m.keys.show("undo") + " (" + age(left+time.Second-1) + ") "
-	}
-	if m.pressed != "" {
-		right = showKey(m.pressed) + "- "
-	}
 	room := w - width(right)
 	if m.list.filter.open {
 		rows, column, row := m.list.filter.field.view(room-4, 0)
 		return p.fit(" "+p.paint(tFocus, "/")+" "+p.cursorIn(rows[row], column), room) + p.paint(tDim, right)
 	}
-	text, t := m.note.text, tText
+	return p.paint(t, p.fit(" "+text, room)) + p.paint(tDim, right)
+}
+
+// message is what the message line says now.
+func (m *Model) message() (string, token) {
+	text, t := m.noteNow(), tText
 	if m.note.alarm {
 		t = tDead
 	}
-	if text == "" || !m.note.alarm && now.Sub(m.note.at) > noteLife {
-		text, t = m.standing(now)
+	if text == "" {
+		text, t = m.standing(time.Now())
+		if m.painter.ascii {
+			text = plain(text)
+		}
 	}
-	if p.ascii {
-		text = plain(text)
+	return text, t
+}
+
+// noteNow is the message that still stands, "" when none does.
+func (m *Model) noteNow() string {
+	if !m.note.alarm && time.Since(m.note.at) > noteLife {
+		return ""
 	}
-	return p.paint(t, p.fit(" "+text, room)) + p.paint(tDim, right)
+	if m.painter.ascii {
+		return plain(m.note.text)
+	}
+	return m.note.text
 }
 
 // standing is what the message line says when nothing happened.

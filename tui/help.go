@@ -5,9 +5,12 @@ import (
 	"strings"
 )
 
+// helpColumn is where the sentences of the help begin.
+const helpColumn = 19
+
 // newHelp lists the bindings that work where the focus is, then everywhere.
 func newHelp(m *Model) *pager {
-	p := &pager{title: "Keys in the " + string(m.focus)}
+	p := &pager{title: "Keys in the " + string(m.focus), hang: helpColumn}
 	g := m.painter
 	section := func(where place, title string) {
 		p.lines = append(p.lines, g.paint(tTitle, title))
@@ -20,7 +23,7 @@ func newHelp(m *Model) *pager {
 			if keys == "" {
 				keys = ":" + b.name
 			}
-			line := "  " + g.paint(tKey, g.fit(keys, 16)) + " " + b.help
+			line := "  " + g.paint(tKey, g.fit(keys, helpColumn-3)) + " " + b.help
 			if why := m.off(b.name); why != "" {
 				line += g.paint(tDim, "  (off: "+why+")")
 			}

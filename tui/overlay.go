@@ -79,12 +79,16 @@ func (c *confirm) box(m *Model, w, h int) box {
 	return b
 }
 
-// pager shows text to read.
+// pager shows text to read, wrapped to its box.
 type pager struct {
 	title string
 	lines []string
-	top   int
+	hang  int  // where a line goes on that was wrapped
+	top   int  // first row in sight
 	end   bool // begin at the end
+
+	rows    []string // the lines, wrapped to the width below
+	wrapped int
 }
 
 func (p *pager) key(m *Model, k tea.KeyMsg) ([]intent, bool) {
@@ -103,7 +107,7 @@ func (p *pager) key(m *Model, k tea.KeyMsg) ([]intent, bool) {
 	case "g", "home":
 		p.top = 0
 	case "G", "end":
-		p.top = len(p.lines)
+		p.top = len(p.rows)
 	case "y":
 		return []intent{copyText{p.title, strings.Join(p.lines, "\n")}}, false
 	}
@@ -113,11 +117,17 @@ func (p *pager) key(m *Model, k tea.KeyMsg) ([]intent, bool) {
 func (p *pager) box(m *Model, w, h int) box {
 	b := box{title: p.title, width: min(w-4, 110), foot: "j k scroll   y copy   esc close"}
 	room := max(1, h-2)
-	if p.end {
-		p.top, p.end = len(p.lines), false
+	if p.wrapped != b.width {
+		p.rows, p.wrapped = nil, b.width
+		for _, line := range p.lines {
+			p.rows = append(p.rows, wrapHanging(line, b.width, p.hang)...)
+		}
 	}
-	p.top = max(0, min(p.top, len(p.lines)-room))
-	b.lines = p.lines[p.top:min(len(p.lines), p.top+room)]
+	if p.end {
+		p.top, p.end = len(p.rows), false
+	}
+	p.top = max(0, min(p.top, len(p.rows)-room))
+	b.lines = p.rows[p.top:min(len(p.rows), p.top+room)]
 	if len(b.lines) == 0 {
 		b.lines = []string{"There is nothing here yet."}
 	}

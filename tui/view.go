@@ -24,7 +24,8 @@ func (m *Model) View() string {
 		over := m.drawOver(rows[headerRows:], m.overlay.box(m, m.width, a.body.h), m.width, a.body.h)
 		copy(rows[headerRows:], over)
 	}
-	rows = append(rows, m.footerKeys(m.width), m.footerNote(m.width))
+	footer := m.footer(m.width)
+	rows = append(rows[:m.height-len(footer)], footer...)
 	return strings.Join(rows, "\n")
 }
 
