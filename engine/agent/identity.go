@@ -81,7 +81,9 @@ func (s sight) nested(id string) bool {
 // Elsewhere looks for a living program of this host that has a slot's
 // conversation open besides the slot's own pane: somebody resumed it by hand in
 // another terminal. A program without a terminal, such as one that a killed pane
-// left behind, is no pane. Inside guests nobody can look.
+// left behind, is no pane. One with another home keeps another conversation: the
+// ID comes from the slot's name, which other users and homes may have too. Inside
+// guests nobody can look.
 func (s *Set) Elsewhere(slot Slot) (pid int, found bool) {
 	a, ok := s.Lookup(slot.Agent)
 	if !ok || a.session == nil || slot.Config.Guest.Isolated {
@@ -100,7 +102,7 @@ func (s *Set) Elsewhere(slot Slot) (pid int, found bool) {
 		}
 	}
 	for _, pid := range running(a.programs, id) {
-		if !ours(pid) && hasTerminal(pid) {
+		if !ours(pid) && hasTerminal(pid) && livesIn(pid, slot.Home) {
 			return pid, true
 		}
 	}

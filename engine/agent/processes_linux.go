@@ -51,6 +51,16 @@ func hasTerminal(pid int) bool {
 	return ok && terminal != 0
 }
 
+// livesIn says whether a process was started with home as its HOME. The
+// environment of another user's process cannot be read: it is not ours.
+func livesIn(pid int, home string) bool {
+	environ, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
+	if err != nil {
+		return false
+	}
+	return slices.ContainsFunc(bytes.Split(environ, []byte{0}), func(pair []byte) bool { return string(pair) == "HOME="+home })
+}
+
 // running lists the processes of the given programs of which an argument is
 // exactly arg. A script's interpreter comes before its program.
 func running(programs []string, arg string) []int {

@@ -28,9 +28,10 @@ func TestAProgramThatHasTheConversationInAnotherTerminalIsFound(t *testing.T) {
 			t.Fatal(err)
 		}
 		slot := Slot{Agent: name, Config: in.Config, Home: in.Home, SessionID: in.SessionID}
-		start := func(terminal bool, args ...string) (*exec.Cmd, func()) {
+		start := func(terminal bool, home string, args ...string) (*exec.Cmd, func()) {
 			t.Helper()
 			cmd := exec.Command(script, args...)
+			cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home}
 			if !terminal {
 				in, err := cmd.StdinPipe()
 				if err != nil {
@@ -50,18 +51,20 @@ func TestAProgramThatHasTheConversationInAnotherTerminalIsFound(t *testing.T) {
 		}
 		for _, c := range []struct {
 			what     string
+			home     string
 			terminal bool
 			args     []string
 			ours     bool
 			want     bool
 		}{
-			{"by hand in another terminal", true, []string{"--resume", id}, false, true},
-			{"in the slot's own pane", true, []string{"--resume", id}, true, false},
-			{"what a killed pane left behind", false, []string{"--resume", id}, false, false},
-			{"another conversation", true, []string{"--resume", other}, false, false},
-			{"a longer word", true, []string{"/x/" + id + ".jsonl"}, false, false},
+			{"by hand in another terminal", in.Home, true, []string{"--resume", id}, false, true},
+			{"with another home", t.TempDir(), true, []string{"--resume", id}, false, false},
+			{"in the slot's own pane", in.Home, true, []string{"--resume", id}, true, false},
+			{"what a killed pane left behind", in.Home, false, []string{"--resume", id}, false, false},
+			{"another conversation", in.Home, true, []string{"--resume", other}, false, false},
+			{"a longer word", in.Home, true, []string{"/x/" + id + ".jsonl"}, false, false},
 		} {
-			cmd, end := start(c.terminal, c.args...)
+			cmd, end := start(c.terminal, c.home, c.args...)
 			looked := slot
 			if c.ours {
 				looked.Pane.PID = cmd.Process.Pid

@@ -9,3 +9,6 @@ func below(pid, ancestor int) bool { return pid == ancestor }
 func hasTerminal(int) bool { return false }
 
 func running([]string, string) []int { return nil }
+
+// livesIn is false where nobody can tell.
+func livesIn(int, string) bool { return false }
