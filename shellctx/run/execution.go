@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"time"
 
@@ -78,6 +79,9 @@ func (x *execution) knowsExit(code int) {
 	x.e.Record.ExitCode = code
 	x.mu.Unlock()
 	close(x.exited)
+	// Who waits for it goes first: storing the record takes longer than the
+	// command may have.
+	runtime.Gosched()
 }
 
 // Exited is closed once the exit code is known, a moment before the output is
@@ -107,14 +111,8 @@ type ending struct {
 	left      *leftovers
 }
 
-// run carries an execution from start to record.
-func (s *Service) run(x *execution, guest bool) {
-	var end ending
-	if guest {
-		end = s.runGuest(x)
-	} else {
-		end = s.runHost(x)
-	}
+// finish makes the record of an execution that has ended, and stores it.
+func (s *Service) finish(x *execution, end ending) {
 	select {
 	case <-x.exited:
 	default:

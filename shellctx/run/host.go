@@ -43,47 +43,59 @@ func (s *Service) host(ctx context.Context, r Request, k key, dir string) (*shel
 // copyGrace is how long after a command's end its output may take to arrive.
 const copyGrace = 500 * time.Millisecond
 
-// runHost runs a line in the interpreter.
-func (s *Service) runHost(x *execution) ending {
+// runHost runs a line in the interpreter and calls then with its end, once: on
+// this goroutine, or on another one if the interpreter had to be abandoned.
+func (s *Service) runHost(x *execution, then func(ending)) {
+	never := func(problem string) { then(ending{code: shell.NotStarted, problem: problem}) }
 	dir := x.e.Record.CWD
 	sh, err := s.host(x.ctx, x.request, x.key, dir)
 	if err != nil {
-		return ending{code: shell.NotStarted, problem: "environment: " + err.Error()}
+		never("environment: " + err.Error())
+		return
 	}
 	s.hide(x)
 	if sh.GetWorkingDir() != dir {
 		// The directory was gone, or is that of an earlier cellmux.
 		if err := sh.SetWorkingDir(dir); err != nil {
-			return ending{code: shell.NotStarted, problem: err.Error()}
+			never(err.Error())
+			return
 		}
 	}
-	line, cwd := x.request.Line, ""
-	argv, posix, note := s.program.use(x.ctx, dir, sh.GetEnv())
-	if argv != nil {
-		// Inside another shell nobody of ours stands before a program's start.
-		if name := shell.FullScreen(line); name != "" {
-			return refused(name)
-		}
-		if line, cwd, err = programLine(argv, posix, line); err != nil {
-			return ending{code: shell.NotStarted, problem: err.Error()}
+	line, cwd, note := x.request.Line, "", ""
+	if s.opts.Program != "" {
+		var (
+			argv  []string
+			posix bool
+		)
+		if argv, posix, note = s.program.use(x.ctx, dir, sh.GetEnv()); argv != nil {
+			// Inside another shell nobody of ours stands before a program's start.
+			if name := shell.FullScreen(line); name != "" {
+				then(refused(name))
+				return
+			}
+			if line, cwd, err = programLine(argv, posix, line); err != nil {
+				never(err.Error())
+				return
+			}
 		}
 	}
 	var left *shell.Leftover
-	err = sh.Do(x.ctx, shell.Command{
+	sh.DoThen(x.ctx, shell.Command{
 		Source: line, Stdout: x.rec, Stderr: x.rec, Marker: x.e.ID,
+		OnExit:     func(err error) { x.knowsExit(shell.ExitCode(err)) },
 		OnLeftover: func(l *shell.Leftover) { left = l },
+	}, func(err error) {
+		end := outcome(err)
+		end.note = note
+		if at := takeCwd(cwd); at != "" && at != dir {
+			_ = sh.SetWorkingDir(at) // gone already: the next command says so
+		}
+		end.directory = sh.GetWorkingDir()
+		if left != nil {
+			end.left = &leftovers{Leftover: left}
+		}
+		then(end)
 	})
-	end := outcome(err)
-	x.knowsExit(end.code)
-	end.note = note
-	if at := takeCwd(cwd); at != "" && at != dir {
-		_ = sh.SetWorkingDir(at) // gone already: the next command says so
-	}
-	end.directory = sh.GetWorkingDir()
-	if left != nil {
-		end.left = &leftovers{Leftover: left}
-	}
-	return end
 }
 
 func await(done <-chan struct{}, limit time.Duration) {

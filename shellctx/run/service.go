@@ -146,14 +146,24 @@ func (s *Service) Start(ctx context.Context, r Request) (Handle, error) {
 	x := s.newExecution(e, seq, r, k)
 	s.mu.Lock()
 	s.running[e.ID] = x
+	ready := s.hosts[k] != nil && s.opts.Program == ""
 	s.mu.Unlock()
-	go func() {
+	finish := func(end ending) {
 		defer s.wg.Done()
-		s.run(x, guest)
+		s.finish(x, end)
 		s.mu.Lock()
 		delete(s.running, e.ID)
 		s.mu.Unlock()
-	}()
+	}
+	switch {
+	case guest:
+		go func() { finish(s.runGuest(x)) }()
+	case ready && shell.Brief(r.Line):
+		// To wake another thread for it would take longer than it does.
+		s.runHost(x, func(end ending) { go finish(end) })
+	default:
+		go s.runHost(x, finish)
+	}
 	return x, nil
 }
 

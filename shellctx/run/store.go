@@ -44,7 +44,12 @@ CREATE TABLE shell_directories (
 	on_host   INTEGER NOT NULL,
 	directory TEXT NOT NULL,
 	PRIMARY KEY (cell, slot, on_host)
-);`}
+);`,
+		// A command waits for its row, and each index makes that longer: those that
+		// run are found by executions_open.
+		`
+DROP INDEX executions_by_slot;
+CREATE INDEX executions_by_slot ON executions (cell, slot, seq) WHERE ended > 0;`}
 }
 
 // owner tells which process an execution belongs to. A PID is given out again,
@@ -246,11 +251,14 @@ func (s *store) list(ctx context.Context, where string, args ...any) ([]row, err
 
 // log returns the last n executions of a slot, the oldest first.
 func (s *store) log(ctx context.Context, cell string, slot, n int) ([]Execution, error) {
-	rows, err := s.list(ctx, `WHERE seq IN (SELECT seq FROM executions WHERE cell = ? AND slot = ?
-		ORDER BY seq DESC LIMIT ?) ORDER BY seq`, cell, slot, n)
+	rows, err := s.list(ctx, `WHERE seq IN (SELECT seq FROM executions WHERE cell = ?1 AND slot = ?2 AND ended > 0
+			ORDER BY seq DESC LIMIT ?3)
+		OR seq IN (SELECT seq FROM executions WHERE handed = 0 AND ended = 0 AND cell = ?1 AND slot = ?2)
+		ORDER BY seq`, cell, slot, n)
 	if err != nil {
 		return nil, fmt.Errorf("read the shell log of %s:%d: %w", cell, slot, err)
 	}
+	rows = rows[max(0, len(rows)-n):]
 	list := make([]Execution, len(rows))
 	for i, r := range rows {
 		list[i] = r.Execution

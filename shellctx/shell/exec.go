@@ -54,19 +54,27 @@ func (x *execution) program(ctx context.Context, hc interp.HandlerContext, path 
 	}
 	env := environ(hc.Env, hc.Dir)
 	start := func(path string, args []string) (*exec.Cmd, error) {
-		// The context bounds the copying of output alone: ending the program,
-		// with its tree, is the execution's.
-		cmd := exec.CommandContext(ctx, path)
+		out, errs := programWriter(hc.Stdout), programWriter(hc.Stderr)
+		var cmd *exec.Cmd
+		if isFile(hc.Stdin) && isFile(out) && isFile(errs) {
+			cmd = &exec.Cmd{Path: path}
+		} else {
+			// The context bounds the copying of output alone: ending the program,
+			// with its tree, is the execution's. It costs a goroutine.
+			cmd = exec.CommandContext(ctx, path)
+			cmd.Cancel = func() error { return os.ErrProcessDone }
+			cmd.WaitDelay = abandonAfter
+		}
 		cmd.Args = args
 		cmd.Env = env
 		cmd.Dir = hc.Dir
-		cmd.Stdin = hc.Stdin
-		cmd.Stdout = programWriter(hc.Stdout)
-		cmd.Stderr = programWriter(hc.Stderr)
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = hc.Stdin, out, errs
 		cmd.SysProcAttr = ownSession()
-		cmd.Cancel = func() error { return os.ErrProcessDone }
-		cmd.WaitDelay = abandonAfter
-		return cmd, cmd.Start()
+		err := cmd.Start()
+		// Only now, so that it is no part of the way to the program.
+		readOn(hc.Stdout)
+		readOn(hc.Stderr)
+		return cmd, err
 	}
 	cmd, err := start(path, args)
 	// A process that was forked meanwhile may hold a file open for writing that
@@ -115,6 +123,17 @@ func (x *execution) program(ctx context.Context, hc interp.HandlerContext, path 
 		return interp.ExitStatus(uint8(codeSignal + n))
 	}
 	return interp.ExitStatus(uint8(failed.ExitCode()))
+}
+
+// isFile tells whether a program can be given a stream as it is.
+func isFile(stream any) bool {
+	switch s := stream.(type) {
+	case nil:
+		return true
+	case *os.File:
+		return s != nil
+	}
+	return false
 }
 
 // mayStart announces a program, unless the tree is being ended: whoever ends it

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -42,6 +43,7 @@ type command struct {
 	blockNames     []string
 	noTerminal     string
 	marker         string
+	onExit         func(error)
 	onLeft         func(*Leftover)
 }
 
@@ -51,37 +53,71 @@ type state struct {
 	env variables
 }
 
-// execute runs a command to its end. The state is nil when nothing ran, and
-// when the interpreter had to be abandoned.
-func execute(ctx context.Context, c command) (*state, error) {
+// execute runs a command to its end and calls then, once. The state is nil when
+// nothing ran, and when the interpreter had to be abandoned: then another
+// goroutine calls then, while this one is still stuck in the interpreter.
+func execute(ctx context.Context, c command, then func(*state, error)) {
+	x, r, file, err := prepare(ctx, c)
+	if err != nil {
+		then(nil, err)
+		return
+	}
+	x.run(r, file, func(left *state, err error) {
+		if c.onExit != nil {
+			c.onExit(err)
+		}
+		x.wind(c.onLeft)
+		then(left, err)
+	})
+}
+
+// wait is execute for a caller that must not get stuck: it returns, also when
+// the interpreter does not.
+func (c command) wait(ctx context.Context) (*state, error) {
+	type result struct {
+		left *state
+		err  error
+	}
+	done := make(chan result, 1)
+	then := func(left *state, err error) { done <- result{left, err} }
+	if Brief(c.source) {
+		execute(ctx, c, then)
+	} else {
+		go execute(ctx, c, then)
+	}
+	r := <-done
+	return r.left, r.err
+}
+
+// prepare makes everything that a command needs before anything of it runs.
+func prepare(ctx context.Context, c command) (*execution, *interp.Runner, *syntax.File, error) {
 	info, err := os.Stat(c.dir)
 	if err != nil {
-		return nil, notStarted("working directory: %w", err)
+		return nil, nil, nil, notStarted("working directory: %w", err)
 	}
 	if !info.IsDir() {
-		return nil, notStarted("working directory %s is not a directory", c.dir)
+		return nil, nil, nil, notStarted("working directory %s is not a directory", c.dir)
 	}
 	file := c.file
 	if file == nil {
 		file, err = syntax.NewParser().Parse(strings.NewReader(c.source), "")
 		if err != nil {
-			return nil, fmt.Errorf("could not parse command: %w", err)
+			return nil, nil, nil, fmt.Errorf("could not parse command: %w", err)
 		}
 		file.Name = "sh" // what $0 says
 	}
 	if err := ctx.Err(); err != nil {
-		return nil, err
+		return nil, nil, nil, err
 	}
 	if c.marker == "" {
 		c.marker = uuid.NewString()
 	}
-
-	x := newExecution(ctx, c.marker)
-	x.blocks, x.blockNames, x.noTerminal = c.blocks, c.blockNames, c.noTerminal
 	streams, err := openStreams(c.stdin, c.stdout, c.stderr)
 	if err != nil {
-		return nil, notStarted("pipes: %w", err)
+		return nil, nil, nil, notStarted("pipes: %w", err)
 	}
+	x := newExecution(ctx, c.marker, streams)
+	x.blocks, x.blockNames, x.noTerminal = c.blocks, c.blockNames, c.noTerminal
 	env := append(c.env[:len(c.env):len(c.env)], proc.MarkerVariable+"="+c.marker)
 	r, err := interp.New(
 		interp.Env(expand.ListEnviron(env...)),
@@ -93,33 +129,40 @@ func execute(ctx context.Context, c command) (*state, error) {
 		interp.ExecHandlers(func(interp.ExecHandlerFunc) interp.ExecHandlerFunc { return x.exec }),
 	)
 	if err != nil {
+		x.cancel()
 		streams.close()
-		return nil, notStarted("%w", err)
+		return nil, nil, nil, notStarted("%w", err)
 	}
+	// The interpreter copies all variables into it at the end.
+	r.Vars = make(map[string]expand.Variable, len(env)+16)
 	x.instrument(file)
+	return x, r, file, nil
+}
 
-	left, err := x.run(r, file)
+// wind winds a command up whose foreground has ended: what still runs in the
+// background gets a moment, what was printed arrives, and what is left running
+// is told.
+func (x *execution) wind(onLeft func(*Leftover)) {
 	deadline := time.Now().Add(settle)
 	x.settle(deadline)
 	if x.quiet() {
 		x.releaseFIFOs()
-		streams.close()
+		x.streams.close()
 	}
 	if x.ctx.Err() != nil {
 		deadline = time.Now().Add(drainEnded)
 	}
-	streams.drain(time.Until(deadline))
-	streams.shut()
-	leftover := x.leftover(streams)
+	x.streams.drain(time.Until(deadline))
+	x.streams.shut()
+	leftover := x.leftover()
 	switch {
 	case leftover == nil:
 		x.awaitEnd()
 		x.release()
-		streams.close()
-	case c.onLeft != nil:
-		c.onLeft(leftover)
+		x.streams.close()
+	case onLeft != nil:
+		onLeft(leftover)
 	}
-	return left, err
 }
 
 // execution is a command that runs, and after it returned, what it left.
@@ -128,6 +171,7 @@ type execution struct {
 	cancel     context.CancelFunc // of what the interpreter sees
 	stop       func() bool        // keeps a later cancel from ending anything
 	marker     string
+	streams    *streams
 	blocks     []BlockFunc
 	blockNames []string
 	noTerminal string
@@ -136,6 +180,7 @@ type execution struct {
 	ended      chan struct{} // closed when the tree has been ended after a cancel
 	overdue    chan struct{} // closed abandonAfter a cancel, unless ended comes first
 	released   chan struct{} // closed when nothing runs any more
+	abandon    func()        // called abandonAfter a cancel
 
 	mu       sync.Mutex
 	leaders  map[int]*leader // programs that run, by PID; each leads its session
@@ -160,9 +205,10 @@ type leader struct {
 	name string
 }
 
-func newExecution(ctx context.Context, marker string) *execution {
+func newExecution(ctx context.Context, marker string, streams *streams) *execution {
 	x := &execution{
 		marker:   marker,
+		streams:  streams,
 		ended:    make(chan struct{}),
 		overdue:  make(chan struct{}),
 		released: make(chan struct{}),
@@ -172,32 +218,23 @@ func newExecution(ctx context.Context, marker string) *execution {
 		changed:  make(chan struct{}),
 	}
 	x.ctx, x.cancel = context.WithCancel(ctx)
-	x.stop = context.AfterFunc(x.ctx, x.end)
 	return x
 }
 
-// run interprets the file in a goroutine of its own, so that neither a panic in
-// the interpreter nor one of its calls that cannot be interrupted is ours.
-func (x *execution) run(r *interp.Runner, file *syntax.File) (*state, error) {
-	done := make(chan error, 1)
-	go func() {
-		defer func() {
-			if p := recover(); p != nil {
-				done <- fmt.Errorf("command execution panic: %v", p)
-			}
-		}()
-		done <- r.Run(x.ctx, file)
-	}()
-
-	var err error
-	select {
-	case err = <-done:
-	case <-x.ctx.Done():
-		select {
-		case err = <-done:
-		case <-x.overdue:
-			return nil, x.ctx.Err()
+// run runs the interpreter and calls ended, once: abandonAfter a cancel at the
+// latest, whether or not the interpreter has returned. Panics of the
+// interpreter are errors: neither a script nor the library may end cellmux.
+func (x *execution) run(r *interp.Runner, file *syntax.File, ended func(*state, error)) {
+	var told atomic.Bool
+	x.abandon = func() {
+		if told.CompareAndSwap(false, true) {
+			ended(nil, x.ctx.Err())
 		}
+	}
+	x.stop = context.AfterFunc(x.ctx, x.end)
+	err := interpret(x.ctx, r, file)
+	if !told.CompareAndSwap(false, true) {
+		return
 	}
 	if x.ctx.Err() != nil {
 		// The code of a child that was ended says less than why; and what made
@@ -215,7 +252,16 @@ func (x *execution) run(r *interp.Runner, file *syntax.File) (*state, error) {
 			left.env[name] = v.Str
 		}
 	}
-	return left, err
+	ended(left, err)
+}
+
+func interpret(ctx context.Context, r *interp.Runner, file *syntax.File) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("command execution panic: %v", p)
+		}
+	}()
+	return r.Run(ctx, file)
 }
 
 // settle waits until nothing runs in the background any more, for a short time:
@@ -303,7 +349,10 @@ func (x *execution) shrunk() {
 func (x *execution) end() {
 	defer close(x.ended)
 	begin := time.Now()
-	time.AfterFunc(abandonAfter, func() { close(x.overdue) })
+	time.AfterFunc(abandonAfter, func() {
+		close(x.overdue)
+		x.abandon()
+	})
 
 	x.mu.Lock()
 	x.ending = true // no program is started from here on

@@ -92,7 +92,7 @@ func substituteCommand(ctx context.Context, w io.Writer, cs *syntax.CmdSubst, en
 	if NoUnset.Load() {
 		params = []string{"-u"}
 	}
-	_, err = execute(ctx, command{file: file, dir: dir, env: env, stdout: &stdout, stderr: stderr, params: params})
+	_, err = command{file: file, dir: dir, env: env, stdout: &stdout, stderr: stderr, params: params}.wait(ctx)
 	if err != nil {
 		if text := stderr.printable(); text != "" {
 			return fmt.Errorf("%w: %s", err, text)

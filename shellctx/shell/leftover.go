@@ -125,7 +125,7 @@ func (l *Leftover) watch() {
 }
 
 // leftover looks for what the command left running; nil is nothing.
-func (x *execution) leftover(s *streams) *Leftover {
+func (x *execution) leftover() *Leftover {
 	if x.ctx.Err() != nil {
 		return nil // ended, or being ended
 	}
@@ -135,7 +135,7 @@ func (x *execution) leftover(s *streams) *Leftover {
 	if !busy && len(x.survivors()) == 0 {
 		return nil
 	}
-	l := &Leftover{x: x, streams: s, done: make(chan struct{})}
+	l := &Leftover{x: x, streams: x.streams, done: make(chan struct{})}
 	go l.watch()
 	return l
 }

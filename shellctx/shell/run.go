@@ -45,7 +45,7 @@ func Run(ctx context.Context, opts RunOptions) error {
 	if opts.Cwd == "" {
 		return notStarted("shell.Run: Cwd is required")
 	}
-	_, err := execute(ctx, command{
+	_, err := command{
 		source:     opts.Command,
 		dir:        opts.Cwd,
 		env:        opts.Env,
@@ -56,6 +56,6 @@ func Run(ctx context.Context, opts RunOptions) error {
 		blockNames: opts.BlockNames,
 		marker:     opts.Marker,
 		onLeft:     opts.OnLeftover,
-	})
+	}.wait(ctx)
 	return err
 }

@@ -109,37 +109,61 @@ type Command struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 	Marker         string
-	OnLeftover     func(*Leftover)
+	// OnExit is called with Do's error as soon as the foreground has ended, before
+	// its last output has arrived.
+	OnExit     func(error)
+	OnLeftover func(*Leftover)
 }
 
 // Do runs a command as Run does, in the Shell's state, and keeps the state that
 // the command leaves behind, also when it failed or was cancelled; `exit` ends
 // the command alone.
 func (s *Shell) Do(ctx context.Context, c Command) error {
+	command, applied := s.begin(c)
+	left, err := command.wait(ctx)
+	applied(left, err)
+	return err
+}
+
+// DoThen is Do for a goroutine that has nothing else to do: the interpreter runs
+// on it, and then is called when Do would return. That happens on this
+// goroutine, or on another one while this one is stuck, if the interpreter does
+// not end in time after a cancel.
+func (s *Shell) DoThen(ctx context.Context, c Command, then func(error)) {
+	command, applied := s.begin(c)
+	execute(ctx, command, func(left *state, err error) {
+		applied(left, err)
+		then(err)
+	})
+}
+
+// begin returns a command in the Shell's state, and what is to be called with
+// its end.
+func (s *Shell) begin(c Command) (command, func(*state, error)) {
 	s.mu.Lock()
 	dir, env, list, blocks, names := s.dir, s.env, s.list, s.blocks, s.names
 	s.mu.Unlock()
-
-	left, err := execute(ctx, command{
-		source:     c.Source,
-		dir:        dir,
-		env:        list,
-		stdin:      c.Stdin,
-		stdout:     c.Stdout,
-		stderr:     c.Stderr,
-		blocks:     blocks,
-		blockNames: names,
-		noTerminal: s.noTerminal,
-		marker:     c.Marker,
-		onLeft:     c.OnLeftover,
-	})
-	if left != nil {
-		s.keep(env, dir, *left)
-	}
-	if s.log != nil && ExitCode(err) == NotStarted {
-		s.log.Error("shell command was not started", "error", err)
-	}
-	return err
+	return command{
+			source:     c.Source,
+			dir:        dir,
+			env:        list,
+			stdin:      c.Stdin,
+			stdout:     c.Stdout,
+			stderr:     c.Stderr,
+			blocks:     blocks,
+			blockNames: names,
+			noTerminal: s.noTerminal,
+			marker:     c.Marker,
+			onExit:     c.OnExit,
+			onLeft:     c.OnLeftover,
+		}, func(left *state, err error) {
+			if left != nil {
+				s.keep(env, dir, *left)
+			}
+			if s.log != nil && ExitCode(err) == NotStarted {
+				s.log.Error("shell command was not started", "error", err)
+			}
+		}
 }
 
 // keep applies what one command changed, and nothing else, so that commands

@@ -129,13 +129,14 @@ func (s *streams) late() string {
 type gate struct {
 	writing sync.Mutex // held during a write to `to`, which may block
 
-	mu     sync.Mutex
-	to     io.Writer // nil once shut
-	late   *headTail
-	pipe   *os.File // write end; nil until a program needs one
-	closed bool
-	from   *os.File
-	done   chan struct{} // closed when the pipe has been read to its end
+	mu      sync.Mutex
+	to      io.Writer // nil once shut
+	late    *headTail
+	pipe    *os.File // write end; nil until a program needs one
+	closed  bool
+	from    *os.File
+	reading bool          // a goroutine copies from the pipe
+	done    chan struct{} // closed when the pipe has been read to its end
 }
 
 // maxLate is what is kept of each half of late output.
@@ -147,6 +148,7 @@ func (g *gate) Write(p []byte) (int, error) {
 	pipe := g.pipe
 	g.mu.Unlock()
 	if pipe != nil {
+		g.read()
 		return pipe.Write(p)
 	}
 	return len(p), g.pass(p)
@@ -163,9 +165,18 @@ func (g *gate) file() *os.File {
 			return nil
 		}
 		g.from, g.pipe, g.done = r, w, make(chan struct{})
-		go g.copy(r, g.done)
 	}
 	return g.pipe
+}
+
+// read starts to pass on what is written into the pipe, if there is one.
+func (g *gate) read() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.from != nil && !g.reading {
+		g.reading = true
+		go g.copy(g.from, g.done)
+	}
 }
 
 func (g *gate) closePipe() {
@@ -173,6 +184,10 @@ func (g *gate) closePipe() {
 	defer g.mu.Unlock()
 	if g.pipe != nil && !g.closed {
 		_ = g.pipe.Close()
+		if !g.reading { // nothing was ever started
+			_ = g.from.Close()
+			close(g.done)
+		}
 	}
 	g.closed = true
 }
