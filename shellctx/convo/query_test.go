@@ -36,3 +36,22 @@ func TestParseQuery(t *testing.T) {
 		}
 	}
 }
+
+// The words that are left when the filters are taken out hold no filter, so
+// that a line which is read again means the same.
+func FuzzParseQuery(f *testing.F) {
+	for _, line := range []string{"jwt cell:api", `"a cell:b`, "exit:!=0 since:3d", "since:9999999999999w", "exit:99999999999999999999", "\x00\xff:\u2028", `a"b c"d:e`} {
+		f.Add(line)
+	}
+	now := time.Date(2026, 11, 30, 20, 15, 0, 0, time.UTC)
+	f.Fuzz(func(t *testing.T, line string) {
+		q, err := ParseQuery(line, now)
+		if err != nil {
+			return
+		}
+		again, err := ParseQuery(q.Text, now)
+		if err != nil || !reflect.DeepEqual(again, Query{Text: q.Text}) {
+			t.Fatalf("%q leaves %q, which is %+v, %v", line, q.Text, again, err)
+		}
+	})
+}
