@@ -211,6 +211,31 @@ func TestSearchJumpsToThePlace(t *testing.T) {
 	})
 }
 
+// A place near the end has the newest message on its page, and stays live.
+func TestFoundPlaceNearTheEndGrows(t *testing.T) {
+	screen(t, func(ui *tuitest.UI) {
+		now := time.Date(2000, 1, 1, 11, 0, 0, 0, time.UTC)
+		say := func(text string) {
+			ui.Fleet.Say(fleet.Ref{Cell: "api-auth"}, convo.Entry{Message: protocol.NewText(text, protocol.Assistant, text, now), Stored: now})
+		}
+		say("needle")
+		say("hay")
+		ui.Press("3").Press("ctrl+f").Type("needle").Row("api-auth:0").Press("enter").Called("Around 1").Row("> agent  11:00").Row("hay")
+		say("late")
+		ui.Settle().Row("> agent  11:00").Row("late")
+	})
+}
+
+func TestMessagesInSightAreCopied(t *testing.T) {
+	tuitest.Run(t, tuitest.Sample().WithOptionalPorts(), tuitest.Options{}, func(ui *tuitest.UI) {
+		now := time.Date(2000, 1, 1, 11, 0, 0, 0, time.UTC)
+		ui.Fleet.Say(fleet.Ref{Cell: "api-auth"}, convo.Entry{Message: protocol.NewText("1", protocol.Assistant, "an **answer**", now), Stored: now})
+		ui.Fleet.Say(fleet.Ref{Cell: "api-auth"}, convo.Entry{Message: protocol.NewText("2", protocol.User, "a question", now), Stored: now})
+		ui.Press("j", "]").Row("a question").Press("y").Row("the last message in sight", "a question")
+		ui.Type("answer").Press("enter").Called("Copy an **answer**")
+	})
+}
+
 func TestWhatIsInSightStaysWhileTheConversationGrows(t *testing.T) {
 	screen(t, func(ui *tuitest.UI) {
 		now := time.Date(2000, 1, 1, 11, 0, 0, 0, time.UTC)

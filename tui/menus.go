@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"cellmux/engine/fleet"
+	"cellmux/shellctx/convo"
+	"cellmux/shellctx/protocol"
 )
 
 func (m *Model) agentsCame(a agentsListed) {
@@ -144,6 +146,14 @@ func (m *Model) copyMenu() *picker {
 		return p
 	}
 	cell, slot := m.list.target()
+	if m.tabs.current == conversationTab {
+		if e := m.inSight(func(*convo.Entry) bool { return true }); e != nil {
+			add("the last message in sight", messageText(e))
+		}
+		if e := m.inSight(func(e *convo.Entry) bool { return e.Message.Role == protocol.Assistant }); e != nil {
+			add("the agent's last answer in sight", messageText(e))
+		}
+	}
 	if m.preview.shown {
 		add("the preview", plainText(m.preview.screen.Rows))
 	}

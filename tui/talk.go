@@ -54,7 +54,7 @@ func (m *Model) loadTalk(ref fleet.Ref, g generation) tea.Cmd {
 			m.tabs.loading = false // what happens elsewhere does not take the place away
 			return nil
 		}
-		t.apart, t.marked = false, 0
+		t.apart = false
 		return m.loadPage(ref, 0, g)
 	}
 	t.jump = nil
@@ -76,7 +76,9 @@ func (t *talk) loaded(l tabLoaded) {
 	page := slices.Clone(l.page)
 	switch {
 	case l.around > 0:
-		t.page, t.whole, t.apart = page, false, true
+		after := slices.IndexFunc(page, func(e convo.Entry) bool { return e.Seq >= l.around })
+		// Fewer than were asked for: the newest is among them, and the view is live.
+		t.page, t.whole, t.apart = page, false, after >= 0 && len(page)-after == pageSize/2
 		t.marked, t.target = l.around, l.around
 	case l.older:
 		t.whole = len(page) < pageSize
@@ -154,7 +156,7 @@ func (m *Model) moreOfTab() tea.Cmd {
 		return nil
 	}
 	if t.apart && tab.up == 0 {
-		t.apart = false
+		t.apart, t.marked = false, 0
 		return m.loadTab()
 	}
 	if t.whole || tab.up < len(tab.lines)-m.layout().preview.h {
@@ -405,6 +407,14 @@ func (m *Model) decide(i sayWord) tea.Cmd {
 		}
 		return sent{ref: ref, entry: entry}
 	})
+}
+
+// messageText is what of a message is worth copying.
+func messageText(e *convo.Entry) string {
+	if record, is := shellctx.FromMessage(e.Message); is {
+		return shellctx.DisplayText(record)
+	}
+	return e.Message.Text()
 }
 
 func firstLine(s string) string {

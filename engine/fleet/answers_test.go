@@ -28,10 +28,10 @@ func TestAnswersAreKeptOnceForEachTurn(t *testing.T) {
 		told   []string
 	}{
 		// The answer may come before the state says that the turn ended, and after.
-		{agent.Status{State: agent.Working, Answer: "one\ntwo", TurnEnded: first}, Running, []string{"append api assistant one\ntwo"}},
+		{agent.Status{State: agent.Working, Answer: "one\ntwo", TurnEnded: first}, Running, []string{"answered api at 08:00: assistant one\ntwo"}},
 		{agent.Status{State: agent.Idle, Answer: "one\ntwo", TurnEnded: first}, Idle, []string{"answered"}},
 		{agent.Status{State: agent.Working, Answer: "one\ntwo", TurnEnded: first}, Running, nil},
-		{agent.Status{State: agent.Idle, Answer: "three", TurnEnded: first.Add(time.Minute)}, Idle, []string{"answered", "append api assistant three"}},
+		{agent.Status{State: agent.Idle, Answer: "three", TurnEnded: first.Add(time.Minute)}, Idle, []string{"answered", "answered api at 08:01: assistant three"}},
 	} {
 		w.watcher.set(ref.String(), step.status)
 		waitFor(t, lists, func(s Snapshot) bool { return s.Cells[0].Slots[0].Status == step.want })

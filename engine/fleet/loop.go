@@ -145,7 +145,7 @@ func (f *Fleet) turns(ctx context.Context, before map[Ref]Status, snap Snapshot)
 			ended := was == Running && (s.Status == Idle || s.Status == Failed)
 			if ended {
 				f.readGitLater(c.Name)
-				if err := f.o.Conversations.Answered(ctx, target); err != nil && ctx.Err() == nil {
+				if err := f.o.Conversations.Answered(ctx, target, f.o.Now()); err != nil && ctx.Err() == nil {
 					f.o.Log.Warn("the end of a turn was not noted", "slot", s.Ref.String(), "error", err.Error())
 				}
 			}

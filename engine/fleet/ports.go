@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"context"
+	"time"
 
 	"cellmux/cell/cfg"
 	"cellmux/engine"
@@ -56,8 +57,9 @@ type Outbox interface {
 	Open(ctx context.Context) ([]convo.Entry, error)
 	// Ready tells that an agent can perhaps take what is queued for it.
 	Ready(t convo.Target)
-	// Answered tells that an agent's turn has ended.
-	Answered(ctx context.Context, t convo.Target, answers ...protocol.ChatMessage) error
+	// Answered tells that a turn of an agent ended at some time, with its
+	// answers; one that is there already is not stored again.
+	Answered(ctx context.Context, t convo.Target, ended time.Time, answers ...protocol.ChatMessage) error
 	// Append stores messages that nobody delivers; one that is there already is
 	// not stored again.
 	Append(ctx context.Context, t convo.Target, messages ...protocol.ChatMessage) ([]convo.Entry, error)

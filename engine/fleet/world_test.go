@@ -268,7 +268,11 @@ func (o *outbox) Append(_ context.Context, t convo.Target, messages ...protocol.
 	}
 	return nil, nil
 }
-func (o *outbox) Answered(context.Context, convo.Target, ...protocol.ChatMessage) error {
-	o.told <- "answered"
+func (o *outbox) Answered(_ context.Context, t convo.Target, ended time.Time, answers ...protocol.ChatMessage) error {
+	told := "answered"
+	for _, m := range answers {
+		told += " " + t.Cell + " at " + ended.UTC().Format("15:04") + ": " + string(m.Role) + " " + m.Text()
+	}
+	o.told <- told
 	return nil
 }

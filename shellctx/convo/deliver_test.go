@@ -308,10 +308,40 @@ func TestAnsweredAndWhatWaitedForTheTurnsEnd(t *testing.T) {
 	submit(t, s, text("m1", "hi"))
 	deliver(t, s)
 	answer := protocol.NewText("a1", protocol.Assistant, "hello", time.Unix(1_800_000_000, 0))
-	if err := errors.Join(s.Answered(t.Context(), api, answer), s.Answered(t.Context(), api, answer)); err != nil {
+	if err := errors.Join(s.Answered(t.Context(), api, time.Now(), answer), s.Answered(t.Context(), api, time.Now(), answer)); err != nil {
 		t.Fatal(err)
 	}
 	if got := states(t, s); !reflect.DeepEqual(got, []string{"m1 answered", "a1 "}) {
+		t.Fatal(got)
+	}
+}
+
+// A quick agent's turn ends before its beginning is proven, or while nobody
+// looks; a turn that ended before a message was typed did not answer it.
+func TestTurnsEndTellsWhatItAnswered(t *testing.T) {
+	p := readyPane()
+	now := time.Unix(1_800_000_000, 0)
+	s := newService(t, func(o *Options) { o.Pane, o.Now = p, func() time.Time { return now } })
+	ended := func(at time.Time) {
+		if err := s.Answered(t.Context(), api, at); err != nil {
+			t.Error(err)
+		}
+	}
+	p.onEnter = func() { ended(now) }
+	submit(t, s, record(t, "r1", shellctx.Record{Command: "ls"}))
+	submit(t, s, text("quick", "hi"))
+	deliver(t, s)
+	p.set(func(p *pane) { p.onEnter = nil })
+	now = now.Add(time.Minute)
+	submit(t, s, record(t, "r2", shellctx.Record{Command: "ls"}))
+	submit(t, s, text("slow", "hi again"))
+	deliver(t, s)
+	ended(now.Add(-time.Second)) // the first turn's end is told once more
+	if got, want := states(t, s), []string{"r1 answered", "quick answered", "r2 submitted", "slow submitted"}; !reflect.DeepEqual(got, want) {
+		t.Fatal(got)
+	}
+	ended(now.Add(time.Second))
+	if got, want := states(t, s), []string{"r1 answered", "quick answered", "r2 answered", "slow answered"}; !reflect.DeepEqual(got, want) {
 		t.Fatal(got)
 	}
 }

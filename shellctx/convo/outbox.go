@@ -164,7 +164,10 @@ func (s *store) settle(ctx context.Context, seq int64, to Delivery, reason strin
 
 func settle(ctx context.Context, tx *sql.Tx, now time.Time, seq int64, to Delivery, reason string, from ...Delivery) error {
 	var state Delivery
-	err := tx.QueryRowContext(ctx, `SELECT state FROM convo_outbox WHERE message = ? AND context = 0`, seq).Scan(&state)
+	var over bool // the turn that it became has ended
+	err := tx.QueryRowContext(ctx, `
+		SELECT o.state, o.typed <= c.ended FROM convo_outbox o JOIN convo_conversations c ON c.id = o.conversation
+		WHERE o.message = ? AND o.context = 0`, seq).Scan(&state, &over)
 	if errors.Is(err, sql.ErrNoRows) {
 		return ErrNoMessage
 	}
@@ -177,6 +180,9 @@ func settle(ctx context.Context, tx *sql.Tx, now time.Time, seq int64, to Delive
 	}
 	if !allowed {
 		return fmt.Errorf("message %d is %s: %w", seq, state, errMoved)
+	}
+	if to == Submitted && over {
+		to = Answered
 	}
 	open := to == Queued || to == Typed || to == Unconfirmed
 	_, err = tx.ExecContext(ctx, `

@@ -60,5 +60,9 @@ INSERT INTO convo_indexed VALUES (1, 0);
 -- Of a message that was stored elsewhere before it was imported here: when
 -- that was. stored grows with the IDs, and so does not tell it.
 ALTER TABLE convo_messages ADD COLUMN first_stored INTEGER NOT NULL DEFAULT 0; -- 0: here
+`, `
+-- When the agent's newest turn ended that is known of: that can be told before
+-- the proof that the turn's message was submitted.
+ALTER TABLE convo_conversations ADD COLUMN ended INTEGER NOT NULL DEFAULT 0;
 `}
 }

@@ -245,7 +245,7 @@ func TestExportAndImport(t *testing.T) {
 	submit(t, from, record(t, "r1", shellctx.Record{Command: "ls", Output: "<a> & b\n\u2028"}))
 	submit(t, from, text("m1", "hi"))
 	deliver(t, from)
-	if err := from.Answered(ctx, api, answer("a1", "hello\nworld")); err != nil {
+	if err := from.Answered(ctx, api, time.Now(), answer("a1", "hello\nworld")); err != nil {
 		t.Fatal(err)
 	}
 	p.set(func(p *pane) { p.state = PaneState{} })

@@ -176,16 +176,23 @@ func (s *store) endTurn(ctx context.Context, t Target, l letter, turn Turn, to D
 	})
 }
 
-// answered moves what was submitted in a conversation to Answered.
-func (s *store) answered(ctx context.Context, session string) error {
+// answered moves what was submitted in a conversation, before a time, to
+// Answered, and the context that rode with it.
+func (s *store) answered(ctx context.Context, session string, before time.Time) error {
 	return s.transact(ctx, "the answers", func(tx *sql.Tx) error {
+		if _, err := tx.ExecContext(ctx, `UPDATE convo_conversations SET ended = max(ended, ?) WHERE session = ?`,
+			before.UnixMilli(), session); err != nil {
+			return err
+		}
 		// Submitted rows are not open; the newest few are all that a turn can
 		// have answered, the older ones were answered by earlier turns.
 		_, err := tx.ExecContext(ctx, `
 			UPDATE convo_outbox SET state = 'answered', updated = ?1 WHERE state = 'submitted' AND message IN
 				(SELECT o.message FROM convo_outbox o JOIN convo_messages m ON m.id = o.message
 				 WHERE m.conversation = (SELECT id FROM convo_conversations WHERE session = ?2)
-				 ORDER BY m.id DESC LIMIT 200)`, s.now().UnixMilli(), session)
+				 ORDER BY m.id DESC LIMIT 200)
+			AND coalesce((SELECT c.typed FROM convo_outbox c WHERE c.message = convo_outbox.carrier), typed) <= ?3`,
+			s.now().UnixMilli(), session, before.UnixMilli())
 		return err
 	})
 }

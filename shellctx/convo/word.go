@@ -3,6 +3,7 @@ package convo
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"cellmux/shellctx/protocol"
 )
@@ -47,14 +48,14 @@ func (s *Service) say(ctx context.Context, seq int64, to Delivery, reason string
 // ended, its question was answered, its pane came up.
 func (s *Service) Ready(t Target) { s.look() }
 
-// Answered tells that an agent's turn has ended: what was submitted before is
-// answered, and the answers, if any are known, are kept with their IDs. What
-// waits for the turn's end goes out.
-func (s *Service) Answered(ctx context.Context, t Target, answers ...protocol.ChatMessage) error {
+// Answered tells that a turn of an agent ended at some time: what was submitted
+// before is answered, and the answers, if any are known, are kept with their
+// IDs. What waits for the turn's end goes out.
+func (s *Service) Answered(ctx context.Context, t Target, ended time.Time, answers ...protocol.ChatMessage) error {
 	if _, err := s.store.append(ctx, t, answers, false); err != nil {
 		return fmt.Errorf("keep the answers of %s: %w", t.Session, err)
 	}
-	if err := s.store.answered(ctx, t.Session); err != nil {
+	if err := s.store.answered(ctx, t.Session, ended); err != nil {
 		return fmt.Errorf("note the end of a turn of %s: %w", t.Session, err)
 	}
 	s.changed(t.Session)
