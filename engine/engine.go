@@ -54,7 +54,11 @@ type Instance struct {
 	Cell    string
 	ID      string
 	Running bool
-	Detail  string
+	Paused  bool   // stopped in its tracks; Up lets it go on
+	Detail  string // as the engine says it: "Up 2 hours"
+	// Settings are what it was made with, for Drifter; nil where the engine keeps
+	// none.
+	Settings map[string]string
 }
 
 // Spec is one program to start inside a cell.
@@ -111,8 +115,8 @@ type Engine interface {
 // Drifter is an engine whose guests keep the settings that they were made with.
 type Drifter interface {
 	// Drift tells what of a cell's configuration its guest does not have yet, a
-	// phrase for each; it takes effect after Down and Up.
-	Drift(ctx context.Context, c Cell) ([]string, error)
+	// phrase for each; it takes effect after Down and Up. i is of Instances.
+	Drift(ctx context.Context, c Cell, i Instance) ([]string, error)
 }
 
 // Idler is an engine whose guests need not stay when nobody is in them.

@@ -115,9 +115,12 @@ func (f *form) box(m *Model, w, _ int) box {
 	return b
 }
 
+// byDefault is the engine that the project's file asks for, else the host.
+const byDefault = "default"
+
 // newCellForm asks for a new cell; like gives its settings.
 func newCellForm(m *Model, like *fleet.Cell) *form {
-	engines := []string{"auto"}
+	engines := []string{byDefault, "auto"}
 	for _, e := range m.snapshot.Engines {
 		if e.Usable || !e.Probed {
 			engines = append(engines, e.Kind)
@@ -130,7 +133,7 @@ func newCellForm(m *Model, like *fleet.Cell) *form {
 		{label: "Workspace", hint: "a persistent home; main unless you have others"},
 	}}
 	f.fields[0].editor.set(m.list.directory)
-	f.fields[2].editor.set("auto")
+	f.fields[2].editor.set(byDefault)
 	f.fields[3].editor.set("main")
 	if like != nil {
 		f.title = "New cell like " + like.Name
@@ -148,7 +151,7 @@ func newCellForm(m *Model, like *fleet.Cell) *form {
 			return nil, "The directory must be an absolute path, such as /home/me/src/api."
 		}
 		engine := v[2]
-		if engine == "auto" {
+		if engine == byDefault {
 			engine = ""
 		}
 		return makeCell{fleet.NewCell{ProjectDir: directory, Name: v[1], Engine: engine, Workspace: v[3]}}, ""

@@ -17,6 +17,7 @@ func harmless(s fleet.Snapshot) fleet.Snapshot {
 		c := &s.Cells[i]
 		c.Title, c.Engine, c.EngineReason = clean(c.Title), clean(c.Engine), clean(c.EngineReason)
 		c.Problem, c.Approval, c.Git = clean(c.Problem), clean(c.Approval), clean(c.Git)
+		c.Guest.Word, c.Guest.Trouble, c.Guest.Restart = clean(c.Guest.Word), clean(c.Guest.Trouble), clean(c.Guest.Restart)
 		c.Slots = slices.Clone(c.Slots)
 		for j := range c.Slots {
 			t := &c.Slots[j]

@@ -282,6 +282,10 @@ func (m *Model) standing(now time.Time) (string, token) {
 			return clean(cell.Problem), tDead
 		case cell.Approval != "":
 			return clean(cell.Approval) + "  (:trust)", tWaiting
+		case cell.Guest.Trouble != "":
+			return upperFirst(clean(cell.Guest.Trouble)), tDead
+		case cell.Guest.Restart != "":
+			return m.restartNote(cell), tWaiting
 		}
 	}
 	if r, ok := m.list.current(); ok && r.outside != nil {

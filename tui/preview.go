@@ -209,7 +209,7 @@ func (m *Model) scrollPreview(n int) tea.Cmd {
 func (m *Model) previewLines(w, h int) []string {
 	p := &m.preview
 	if !p.shown {
-		return m.emptyPreview()
+		return m.emptyPreview(w)
 	}
 	key := rowsKey{w, 0, p.screen.Taken, len(p.screen.Rows)}
 	if p.rows == nil || p.rowsFor != key {
@@ -287,7 +287,7 @@ func isSGR(sequence string) bool {
 }
 
 // emptyPreview says why there is nothing to see, and what to do.
-func (m *Model) emptyPreview() []string {
+func (m *Model) emptyPreview(w int) []string {
 	r, ok := m.list.current()
 	cell, slot := m.list.target()
 	show := m.keys.show
@@ -309,7 +309,8 @@ func (m *Model) emptyPreview() []string {
 		}
 		return lines
 	case slot == nil:
-		return []string{cell.Name + " has no panes.", "", "  " + show("agent") + "  opens an agent", "  " + show("shell-pane") + "  opens a shell", "  " + show("shell") + "  runs a command in it"}
+		lines := []string{cell.Name + " has no panes.", "", "  " + show("agent") + "  opens an agent", "  " + show("shell-pane") + "  opens a shell", "  " + show("shell") + "  runs a command in it"}
+		return m.withTrouble(lines, cell, w)
 	case slot.Status == fleet.Unknown:
 		return []string{"The state of this pane is unknown.", clean(slot.Detail)}
 	}
@@ -317,5 +318,34 @@ func (m *Model) emptyPreview() []string {
 	if slot.Detail != "" {
 		lines = append(lines, "", clean(slot.Detail))
 	}
+	return m.withTrouble(lines, cell, w)
+}
+
+// withTrouble adds what is wrong with a cell, in full: the message line cuts it.
+func (m *Model) withTrouble(lines []string, cell *fleet.Cell, w int) []string {
+	for _, trouble := range []string{cell.Problem, cell.Guest.Trouble, m.restartNote(cell)} {
+		if trouble != "" {
+			lines = append(append(lines, ""), wrap(upperFirst(clean(trouble)), w)...)
+		}
+	}
 	return lines
+}
+
+// restartNote says which changes of a cell's configuration wait, and how they take
+// effect; "" none do.
+func (m *Model) restartNote(cell *fleet.Cell) string {
+	if cell.Guest.Restart == "" {
+		return ""
+	}
+	live := 0
+	for i := range cell.Slots {
+		if s := &cell.Slots[i]; s.Pane != "" && s.Status != fleet.Dead {
+			live++
+		}
+	}
+	how := m.keys.show("restart") + " on its pane"
+	if live > 1 {
+		how = "stop its other panes (" + m.keys.show("stop") + "), then " + how
+	}
+	return "Restart to apply: " + clean(cell.Guest.Restart) + "  (" + how + ")"
 }

@@ -3,6 +3,7 @@ package tui
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"cellmux/engine/fleet"
@@ -171,8 +172,22 @@ func (p *painter) cellRow(v rowView, cursor string) string {
 	return p.join(v.selected, segments...)
 }
 
+// guestSign says behind an engine's name how the cell's guest is, in a way that a
+// narrow column may cut.
+func guestSign(s fleet.GuestState) string {
+	switch s {
+	case fleet.GuestDown, fleet.GuestMissing:
+		return " -"
+	case fleet.GuestPaused:
+		return " ="
+	case fleet.GuestUnknown:
+		return " ?"
+	}
+	return ""
+}
+
 func engineToken(engine string) token {
-	if engine == string("host") || engine == "" {
+	if engine == string("host") || engine == "" || strings.HasSuffix(engine, " -") {
 		return tDim
 	}
 	return tRemote
@@ -212,7 +227,7 @@ func (m *Model) rowView(r row, w int, now time.Time) rowView {
 	switch r.id.kind {
 	case cellRow:
 		c := r.cell
-		v.name, v.engine, v.git = clean(c.Title), c.Engine, clean(c.Git)
+		v.name, v.engine, v.git = clean(c.Title), c.Engine+guestSign(c.Guest.State), clean(c.Git)
 		if v.name == "" {
 			v.name = c.Name
 		}
@@ -225,6 +240,10 @@ func (m *Model) rowView(r row, w int, now time.Time) rowView {
 			v.git = "approve?"
 		case c.Offered:
 			v.git = "not yet"
+		case c.Guest.Word != "":
+			v.git, v.problem = clean(c.Guest.Word), true
+		case c.Guest.Restart != "":
+			v.git = "restart?"
 		}
 		if since := cellSince(c); !since.IsZero() {
 			v.age = age(now.Sub(since))

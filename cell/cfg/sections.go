@@ -82,6 +82,9 @@ type CellSection struct {
 	Network string `toml:"network" oneof:"open none allowlist" acts:"chooses what the network reaches"`
 	// Host names that a cell with network = "allowlist" reaches, on port 443.
 	NetworkAllow []string `toml:"network_allow" acts:"chooses what the network reaches"`
+	// Keeps the cell's guest up when its last pane has ended; unset, it goes down
+	// then, unless something else runs in it.
+	Background bool `toml:"background"`
 	// What the first pane of a new cell runs.
 	DefaultCommand string `toml:"default_command" env:"DEVCELL_DEFAULT_COMMAND" literal:"yes" acts:"is run in the first pane"`
 	// The persistent home that the cell shares with others of its workspace.
@@ -94,7 +97,6 @@ type CellSection struct {
 	MCPs             []string `toml:"mcps" meaning:"none"`
 	MACAddress       string   `toml:"mac_address" meaning:"none"`
 	KVM              bool     `toml:"kvm" env:"DEVCELL_KVM" meaning:"none"`
-	Background       bool     `toml:"background" meaning:"none"`
 	StaleWarning     bool     `toml:"stale_warning" meaning:"none"`
 	TartOCIImage     string   `toml:"tart_oci_image" meaning:"none"`
 	TartSSHHost      string   `toml:"tart_ssh_host" meaning:"none"`

@@ -320,22 +320,14 @@ func (d *Docker) DownIfIdle(ctx context.Context, c engine.Cell) (bool, error) {
 	return true, d.Down(ctx, c)
 }
 
-// Drift tells what of a cell's configuration the running container does not
-// have yet, a phrase for each ("memory: 4g, now 8g"); it takes effect when the
-// cell is taken down and comes up again. nil where there is nothing to apply.
-func (d *Docker) Drift(ctx context.Context, c engine.Cell) ([]string, error) {
-	if err := d.local(ctx); err != nil {
-		return nil, err
-	}
-	box, found, err := d.inspect(ctx, d.containerName(c.Name))
-	if err != nil || !found || box.owner != d.owner {
-		return nil, err
-	}
+// Drift implements engine.Drifter: a phrase for each change ("memory: 4g, now
+// 8g"). It asks docker nothing that it has answered before.
+func (d *Docker) Drift(ctx context.Context, c engine.Cell, i engine.Instance) ([]string, error) {
 	want, err := d.plan(ctx, c)
 	if err != nil {
 		return nil, err
 	}
-	return want.changes(box.settings), nil
+	return want.changes(i.Settings), nil
 }
 
 // Instances implements engine.Engine: one call, however many there are.
@@ -348,17 +340,21 @@ func (d *Docker) Instances(ctx context.Context) ([]engine.Instance, error) {
 	}
 	result, err := d.run(ctx, d.o.Deadline, "ps", "--all", "--no-trunc",
 		"--filter", "label="+labelOwner+"="+d.owner, "--filter", "label="+labelCell,
-		"--format", `{{.ID}}`+"\t"+`{{.Label "`+labelCell+`"}}`+"\t"+`{{.State}}`+"\t"+`{{.Status}}`)
+		"--format", `{{.ID}}`+"\t"+`{{.Label "`+labelCell+`"}}`+"\t"+`{{.State}}`+"\t"+`{{.Status}}`+"\t"+`{{.Label "`+labelSettings+`"}}`)
 	if err = d.judge("list the containers", result, err); err != nil {
 		return nil, err
 	}
 	var all []engine.Instance
 	for line := range strings.Lines(string(result.Stdout)) {
-		fields := strings.SplitN(strings.TrimSuffix(line, "\n"), "\t", 4)
-		if len(fields) != 4 {
+		fields := strings.SplitN(strings.TrimSuffix(line, "\n"), "\t", 5)
+		if len(fields) != 5 {
 			return nil, fmt.Errorf("list the containers: %s answered a row that cellmux cannot read: %q", d.program(), line)
 		}
-		all = append(all, engine.Instance{ID: fields[0], Cell: fields[1], Running: fields[2] == "running", Detail: fields[3]})
+		box := d.box(fields[0], fields[2], map[string]string{labelOwner: d.owner, labelCell: fields[1], labelSettings: fields[4]})
+		all = append(all, engine.Instance{
+			ID: box.id, Cell: fields[1], Running: box.status == "running", Paused: box.status == "paused",
+			Detail: fields[3], Settings: box.settings,
+		})
 	}
 	return all, nil
 }

@@ -270,6 +270,22 @@ func TestRealTwoTerminalsOnOneCell(t *testing.T) {
 	}
 }
 
+// drift is Drift of a cell's container as Instances has it.
+func (l *lab) drift(c engine.Cell) ([]string, error) {
+	l.t.Helper()
+	all, err := l.engine.Instances(l.ctx())
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	for _, i := range all {
+		if i.Cell == c.Name {
+			return l.engine.Drift(l.ctx(), c, i)
+		}
+	}
+	l.t.Fatalf("no instance of %s: %+v", c.Name, all)
+	return nil, nil
+}
+
 // Changed settings wait for the user while somebody may be inside, and are taken
 // over when the container was down anyway.
 func TestRealChangedConfigWaitsForARestart(t *testing.T) {
@@ -277,12 +293,12 @@ func TestRealChangedConfigWaitsForARestart(t *testing.T) {
 	c := l.cell(nil)
 	l.up(c)
 	id := l.container(c)["Id"]
-	if drift, err := l.engine.Drift(l.ctx(), c); err != nil || drift != nil {
+	if drift, err := l.drift(c); err != nil || drift != nil {
 		t.Errorf("Drift of nothing = %q, %v", drift, err)
 	}
 	c.Config.Docker.MemLimit = "300m"
 	c.Config.Cell.Ports = []string{"4000:"}
-	drift, err := l.engine.Drift(l.ctx(), c)
+	drift, err := l.drift(c)
 	if want := []string{"memory: 4g, now 300m", "ports: none, now 127.0.0.1::4000/tcp"}; err != nil || !slices.Equal(drift, want) {
 		t.Errorf("Drift = %q, %v; want %q", drift, err, want)
 	}
@@ -297,7 +313,7 @@ func TestRealChangedConfigWaitsForARestart(t *testing.T) {
 	if got := l.container(c)["Id"]; got == id {
 		t.Error("the new settings were not taken over")
 	}
-	if drift, err := l.engine.Drift(l.ctx(), c); err != nil || drift != nil {
+	if drift, err := l.drift(c); err != nil || drift != nil {
 		t.Errorf("Drift after it = %q, %v", drift, err)
 	}
 }

@@ -4,12 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"cellmux/cell/state"
-	"cellmux/engine"
-	"cellmux/engine/tmux"
 )
 
 // undoLimit is how far back an action can be undone.
@@ -29,31 +26,8 @@ func (f *Fleet) stop(ctx context.Context, r Ref) error {
 	if err := f.endPanes(ctx, r); err != nil {
 		return err
 	}
-	if err := f.rest(ctx, r.Cell); err != nil {
-		f.complain(err) // the slot is stopped; a guest that idles harms nobody
-	}
+	f.restQuietly(ctx, r.Cell)
 	return f.o.Store.SetStopped(ctx, r.Cell, r.Slot, true)
-}
-
-// rest takes a cell's guest down when its last pane has ended and nothing else
-// runs in it.
-func (f *Fleet) rest(ctx context.Context, cell string) error {
-	list := f.o.Server.Refresh(ctx)
-	live := func(p tmux.Pane) bool { return !p.Dead }
-	if !list.Known || slices.ContainsFunc(panesOf(list, Ref{Cell: cell, Slot: WholeCell}), live) {
-		return nil
-	}
-	c, err := f.cell(ctx, cell)
-	if err != nil {
-		return err
-	}
-	for _, e := range f.o.Engines {
-		if idler, can := e.(engine.Idler); can && string(e.Kind()) == c.Engine {
-			_, err := idler.DownIfIdle(ctx, f.engineCell(ctx, c))
-			return err
-		}
-	}
-	return nil
 }
 
 // Delete moves a slot, or with Slot WholeCell its cell, to the trash, and ends
@@ -82,6 +56,7 @@ func (f *Fleet) delete(ctx context.Context, r Ref) error {
 	if err := f.endPanes(ctx, r); err != nil {
 		return err
 	}
+	f.restQuietly(ctx, r.Cell)
 	return f.o.Store.DeleteSlot(ctx, r.Cell, r.Slot)
 }
 

@@ -7,7 +7,6 @@ import (
 
 	"cellmux/cell"
 	"cellmux/cell/cfg"
-	"cellmux/cell/state"
 	"cellmux/engine"
 )
 
@@ -133,7 +132,7 @@ func (f *Fleet) Info(ctx context.Context, r Ref) ([]Fact, error) {
 	if found.approval != "" {
 		facts = append(facts, Fact{"Approval", found.approval + " (:trust)"})
 	}
-	facts = append(facts, f.drift(ctx, c)...)
+	facts = append(facts, f.guestFacts(ctx, c)...)
 	if r.Slot == WholeCell {
 		return facts, nil
 	}
@@ -173,25 +172,6 @@ func (f *Fleet) Info(ctx context.Context, r Ref) ([]Fact, error) {
 		}
 	}
 	return facts, nil
-}
-
-// drift tells what of a cell's configuration waits for its guest to be made
-// again.
-func (f *Fleet) drift(ctx context.Context, c state.Cell) []Fact {
-	for _, e := range f.o.Engines {
-		drifter, can := e.(engine.Drifter)
-		if !can || string(e.Kind()) != c.Engine {
-			continue
-		}
-		changes, err := drifter.Drift(ctx, f.engineCell(ctx, c))
-		if err != nil {
-			return []Fact{{"Guest", err.Error()}}
-		}
-		if len(changes) > 0 {
-			return []Fact{{"Restart to apply", strings.Join(changes, "; ")}}
-		}
-	}
-	return nil
 }
 
 func join2(word, detail string) string {

@@ -66,6 +66,7 @@ type Fleet struct {
 
 	background background
 	events     journal
+	carriers   carriers
 	work       works
 	wake       chan struct{}
 	listed     chan struct{} // closed after Run's first list
@@ -92,8 +93,11 @@ func New(o Options) *Fleet {
 		o:      o,
 		wake:   make(chan struct{}, 1),
 		listed: make(chan struct{}),
-		ages:   ages{},
-		git:    map[string]string{},
+		carriers: carriers{
+			wake: make(chan struct{}, 1), known: map[string]Guest{}, failed: map[string]error{}, live: map[string]bool{},
+		},
+		ages: ages{},
+		git:  map[string]string{},
 	}
 	for _, e := range o.Engines {
 		f.engines = append(f.engines, Engine{Kind: string(e.Kind())})
@@ -123,6 +127,7 @@ func (f *Fleet) Refresh(ctx context.Context) (Snapshot, error) {
 			}
 		}
 		f.readGitLater(cells...)
+		f.carriers.ask()
 	}
 	return snap, err
 }
@@ -179,6 +184,10 @@ func (f *Fleet) build(ctx context.Context, list tmux.List, look time.Duration) (
 		in.outside = f.o.Outside(ctx)
 	}
 	in.offered = f.offered(ctx, cells)
+	in.carried = make(map[string]Guest, len(cells))
+	for _, c := range cells {
+		in.carried[c.Name] = f.carriers.of(c.Name)
+	}
 	f.mu.Lock()
 	in.git, in.engines = copied(f.git), append([]Engine(nil), f.engines...)
 	f.guests = in.guests

@@ -24,6 +24,7 @@ const gitDeadline = 5 * time.Second
 // Selected tells which row the user looks at, so that its cell's git state is
 // read; it is never read on a timer. The answer arrives with a later list.
 func (f *Fleet) Selected(ctx context.Context, r Ref) error {
+	f.carriers.ask()
 	return f.readGit(ctx, r.Cell)
 }
 

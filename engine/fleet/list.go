@@ -22,6 +22,7 @@ type listing struct {
 	git     map[string]string  // by cell
 	project map[string]project // by cell
 	guests  map[Ref]Ref        // slots whose agent stands in the conversation of another
+	carried map[string]Guest   // by cell
 	engines []Engine
 	outside []Outside
 	offered *Cell
@@ -75,6 +76,7 @@ func join(in listing, since ages) Snapshot {
 			Name: c.Name, Title: cmp.Or(c.Title, c.Name), Workspace: c.Workspace, ProjectDir: c.ProjectDir,
 			Engine: c.Engine, EngineReason: c.EngineReason,
 			Problem: in.project[c.Name].problem, Approval: in.project[c.Name].approval,
+			Guest:         in.carried[c.Name],
 			CommitsOnHost: in.project[c.Name].commits,
 			Git:           in.git[c.Name], Pinned: c.Pinned, Archived: c.Archived, Created: c.Created,
 			Slots: rows,

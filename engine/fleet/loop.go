@@ -25,6 +25,7 @@ func (f *Fleet) Run(ctx context.Context) {
 	defer f.background.close()
 	f.background.start(f.watchDatabase)
 	f.warm(ctx)
+	f.background.start(f.watchGuests)
 	// Without tmux's answer every row would say "unknown" for a moment.
 	answer := time.NewTimer(firstAnswer)
 	select {
@@ -65,6 +66,7 @@ func (f *Fleet) Run(ctx context.Context) {
 		}
 		before = f.turns(ctx, before, snap)
 		f.keepAnswers(ctx, kept, snap)
+		f.settle(snap)
 	}
 }
 

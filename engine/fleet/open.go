@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,7 +26,8 @@ func (f *Fleet) NewCell(ctx context.Context, n NewCell) (string, error) {
 	}
 	config, _, _ := f.o.Projects.Load(ctx, dir)
 	chosen, err := engine.Select(ctx, engine.Choice{
-		EngineFlag: n.Engine, OSFlag: n.OS, ConfigEngine: config.Cell.Engine, ConfigOS: config.Cell.OS, Agent: config.Cell.DefaultCommand,
+		EngineFlag: n.Engine, OSFlag: n.OS, ConfigEngine: config.Cell.Engine, ConfigOS: config.Cell.OS,
+		Agent: cmp.Or(n.Agent, config.Cell.DefaultCommand, f.firstAgent()),
 	}, f.probe)
 	if err != nil {
 		return "", fmt.Errorf("make a cell of %s: %w", dir, err)
@@ -47,6 +49,22 @@ func (f *Fleet) NewCell(ctx context.Context, n NewCell) (string, error) {
 		return "", f.did("make a cell of "+dir, err)
 	}
 	return made.Name, f.did("make the cell "+made.Name, nil)
+}
+
+// firstAgent is what the first pane of a cell runs when nobody says it: the first
+// agent that is found here, else the first one, which a guest may have.
+func (f *Fleet) firstAgent() string {
+	first := ""
+	for _, name := range f.agentNames() {
+		if a, _ := f.o.Agents.Lookup(name); !a.TakesMessages() {
+			continue
+		}
+		if _, err := f.find(name); err == nil {
+			return name
+		}
+		first = cmp.Or(first, name)
+	}
+	return first
 }
 
 // probe asks an engine whether it can carry a cell here.
@@ -74,6 +92,11 @@ func (f *Fleet) Open(ctx context.Context, cell, agent string) (Ref, error) {
 	if err != nil {
 		return Ref{}, err
 	}
+	release, err := f.holdGuest(ctx, c)
+	if err != nil {
+		return Ref{}, err
+	}
+	defer release()
 	s, err := f.o.Store.CreateSlot(ctx, state.Slot{Cell: c.Name, Agent: name})
 	if err != nil {
 		return Ref{}, err
@@ -231,6 +254,7 @@ func (f *Fleet) startHeld(ctx context.Context, c state.Cell, s state.Slot, progr
 		Prompts: f.o.Prompts, Progress: progress,
 	})
 	done()
+	f.carriers.ready(c.Name, err)
 	if err != nil {
 		return err
 	}
@@ -296,8 +320,19 @@ func (f *Fleet) again(ctx context.Context, r Ref, end func(tmux.Pane) bool) (sta
 	if live && !end(pane) {
 		return false, nil
 	}
+	release, err := f.holdGuest(ctx, c)
+	if err != nil {
+		return false, err
+	}
+	defer release()
 	if err := f.endPanes(ctx, r); err != nil {
 		return false, err
+	}
+	if f.carriers.of(c.Name).Restart != "" {
+		// What has changed takes effect when the guest comes up; others may be in it.
+		if err := f.restNow(ctx, c); err != nil {
+			return false, err
+		}
 	}
 	// Its conversation may be another by now.
 	if c, s, err = f.cellAndSlot(ctx, r); err != nil {
@@ -330,6 +365,8 @@ func (f *Fleet) endPanes(ctx context.Context, r Ref) error {
 	}
 	return f.o.Opener.End(ctx, f.engineCell(ctx, c), r.Slot)
 }
+
+func isLive(p tmux.Pane) bool { return !p.Dead }
 
 func panesOf(list tmux.List, r Ref) []tmux.Pane {
 	var out []tmux.Pane

@@ -55,6 +55,7 @@ type Cell struct {
 	ProjectDir   string
 	Engine       string
 	EngineReason string
+	Guest        Guest
 	Offered      bool   // not in the database: the current directory, offered as a cell
 	Problem      string // its project file is bad, its directory is gone, …: a sentence
 	Approval     string // what of its project file waits for approval; "" nothing
@@ -102,6 +103,7 @@ type NewCell struct {
 	Workspace  string
 	Engine     string // as --engine says it, auto included; "" not said
 	OS         string // as --os says it: linux, macos, windows; "" not said
+	Agent      string // what its first pane will run, for the engine auto; "" not said
 }
 
 // Approval is what a project's devcell.toml would do once the user approves it.

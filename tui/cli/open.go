@@ -122,7 +122,7 @@ runs is left as it is.`,
 					return err
 				}
 				ref.Slot = fleet.WholeCell
-				if ref.Cell, err = app.Fleet.NewCell(ctx, fleet.NewCell{ProjectDir: dir}); err != nil {
+				if ref.Cell, err = app.Fleet.NewCell(ctx, fleet.NewCell{ProjectDir: dir, Agent: agent}); err != nil {
 					return err
 				}
 				c.say("Made the cell %s of %s.", ref.Cell, dir)
