@@ -57,7 +57,7 @@ func start(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	w := worldOf(ts)
 	command := []string{"env", "-i"}
-	for _, key := range []string{"HOME", "PATH", "TMPDIR", "XDG_RUNTIME_DIR", "CELLMUX_TMUX_SOCKET", "TERM", "LANG", "GORACE", "NO_COLOR", "ANTHROPIC_API_KEY"} {
+	for _, key := range []string{"HOME", "PATH", "TMPDIR", "XDG_RUNTIME_DIR", "CELLMUX_TMUX_SOCKET", "TERM", "LANG", "GORACE", "NO_COLOR", "ANTHROPIC_API_KEY", "DOCKER_HOST"} {
 		if v := ts.Getenv(key); v != "" {
 			command = append(command, key+"="+v)
 		}
@@ -191,7 +191,10 @@ func until(ts *testscript.TestScript, neg bool, args []string) {
 
 func scriptEnv(ts *testscript.TestScript) []string {
 	var env []string
-	for _, key := range []string{"HOME", "PATH", "TMPDIR", "XDG_RUNTIME_DIR", "CELLMUX_TMUX_SOCKET", "TERM", "LANG", "GORACE"} {
+	for _, key := range []string{"HOME", "PATH", "TMPDIR", "XDG_RUNTIME_DIR", "CELLMUX_TMUX_SOCKET", "TERM", "LANG", "GORACE", "DOCKER_HOST"} {
+		if ts.Getenv(key) == "" {
+			continue
+		}
 		env = append(env, key+"="+ts.Getenv(key))
 	}
 	return env

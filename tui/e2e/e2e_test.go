@@ -59,22 +59,26 @@ func TestScripts(t *testing.T) {
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Setup:               setup,
-		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
-			"start":      start,
-			"resize":     resize,
-			"keys":       keys,
-			"type":       typeText,
-			"see":        see,
-			"hide":       hide,
-			"ended":      ended,
-			"frame":      frame,
-			"until":      until,
-			"until-file": untilFile,
-			"received":   receivedText,
-			"server":     server,
-			"secretless": secretless,
-		},
+		Cmds:                commands(),
 	})
+}
+
+func commands() map[string]func(ts *testscript.TestScript, neg bool, args []string) {
+	return map[string]func(ts *testscript.TestScript, neg bool, args []string){
+		"start":      start,
+		"resize":     resize,
+		"keys":       keys,
+		"type":       typeText,
+		"see":        see,
+		"hide":       hide,
+		"ended":      ended,
+		"frame":      frame,
+		"until":      until,
+		"until-file": untilFile,
+		"received":   receivedText,
+		"server":     server,
+		"secretless": secretless,
+	}
 }
 
 type worldKey struct{}
