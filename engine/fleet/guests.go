@@ -98,6 +98,9 @@ func oneSentence(err error) string { return strings.ReplaceAll(err.Error(), "\n"
 
 // watchGuests looks at the guests whenever it is asked to, until ctx ends.
 func (f *Fleet) watchGuests(ctx context.Context) {
+	if !after(ctx, probesAfter) {
+		return
+	}
 	for {
 		select {
 		case <-ctx.Done():
@@ -238,8 +241,8 @@ func (f *Fleet) settle(snap Snapshot) {
 	}
 	if len(ended) > 0 {
 		f.background.start(func(ctx context.Context) {
-			if err := f.readGuests(ctx); err != nil {
-				return // the next list tries again
+			if first && !after(ctx, probesAfter) || f.readGuests(ctx) != nil {
+				return
 			}
 			for _, cell := range ended {
 				if f.carriers.of(cell).State == GuestUp {

@@ -25,7 +25,6 @@ func (f *Fleet) Run(ctx context.Context) {
 	defer f.background.close()
 	f.background.start(f.watchDatabase)
 	f.warm(ctx)
-	f.background.start(f.watchGuests)
 	// Without tmux's answer every row would say "unknown" for a moment.
 	answer := time.NewTimer(firstAnswer)
 	select {
@@ -57,6 +56,7 @@ func (f *Fleet) Run(ctx context.Context) {
 					f.Probe(ctx)
 				}
 			})
+			f.background.start(f.watchGuests)
 		}
 		if err != nil {
 			if ctx.Err() == nil {
