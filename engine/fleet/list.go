@@ -152,10 +152,13 @@ var statusOf = map[agent.State]Status{
 
 // paneDetail is what a live pane says about itself when its agent says nothing.
 func paneDetail(s state.Slot, pane tmux.Pane) string {
-	if s.Agent == shellAgent {
-		return pane.Command
+	if s.Agent != shellAgent {
+		return pane.Title
 	}
-	return pane.Title
+	if pane.Command == "docker" || pane.Command == "podman" {
+		return "" // the client of a guest's shell: what runs inside is not known here
+	}
+	return pane.Command
 }
 
 // ages remembers when each slot's status began. It is used by one goroutine.
