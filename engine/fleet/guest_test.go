@@ -26,6 +26,7 @@ type guestEngine struct {
 	silent error           // what Instances answers
 	paused map[string]bool // by cell
 	rested chan string     // cells that were taken down
+	slow   chan struct{}   // DownIfIdle takes until it is closed
 }
 
 func (g *guestEngine) Drift(_ context.Context, _ engine.Cell, i engine.Instance) ([]string, error) {
@@ -57,6 +58,12 @@ func (g *guestEngine) Instances(ctx context.Context) ([]engine.Instance, error) 
 
 func (g *guestEngine) DownIfIdle(ctx context.Context, c engine.Cell) (bool, error) {
 	g.rested <- c.Name
+	g.mu.Lock()
+	slow := g.slow
+	g.mu.Unlock()
+	if slow != nil {
+		<-slow
+	}
 	return true, g.Down(ctx, c)
 }
 
@@ -237,6 +244,31 @@ func TestGuestGoesDownWhenItsLastPaneEndsByItself(t *testing.T) {
 	if taken := g.taken(); taken != nil {
 		t.Errorf("%q went down once more", taken)
 	}
+}
+
+// A guest that Stop takes down is told to be down, although it was up when the
+// pane went.
+func TestListSeesTheGuestThatStopTookDown(t *testing.T) {
+	w, g, cell := guestWorld(t)
+	ref, err := w.Open(t.Context(), cell, "shell")
+	if err != nil {
+		t.Fatal(err)
+	}
+	up(t, w, g, cell)
+	slow := make(chan struct{})
+	g.set(func() { g.slow = slow })
+	lists := w.running(t)
+	waitFor(t, lists, guestIs(GuestUp))
+	stopped := make(chan error)
+	go func() { stopped <- w.Stop(t.Context(), ref) }()
+	<-g.rested
+	w.server.set(func(*tmux.List) {}) // the pane is gone, the guest is not yet
+	waitFor(t, lists, func(s Snapshot) bool { return s.Cells[0].Slots[0].Pane == "" && s.Cells[0].Guest.State == GuestUp })
+	close(slow)
+	if err := <-stopped; err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, lists, guestIs(GuestMissing))
 }
 
 // What ran on without a pane while no cellmux looked goes down, too, but not

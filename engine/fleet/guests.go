@@ -316,6 +316,7 @@ func (f *Fleet) restNow(ctx context.Context, c state.Cell) error {
 		}
 		down, err := idler.DownIfIdle(ctx, f.engineCell(ctx, c))
 		if down || err != nil {
+			f.carriers.ask()
 			return f.did("take the idle guest of "+c.Name+" down", err)
 		}
 		return nil
