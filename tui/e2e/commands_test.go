@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"cellmux/cell"
 )
 
 // The commands of the scripts. Where one takes -s NAME it acts on the screen of
@@ -56,10 +58,12 @@ func start(ts *testscript.TestScript, neg bool, args []string) {
 		args = args[2:]
 	}
 	w := worldOf(ts)
-	command := []string{"env", "-i"}
+	// The environment goes in by a file that is read once: an argument of the
+	// harness that holds a secret could not be told from one of cellmux's.
+	environ := ""
 	for _, key := range []string{"HOME", "PATH", "TMPDIR", "XDG_RUNTIME_DIR", "CELLMUX_TMUX_SOCKET", "TERM", "LANG", "GORACE", "NO_COLOR", "ANTHROPIC_API_KEY", "DOCKER_HOST"} {
 		if v := ts.Getenv(key); v != "" {
-			command = append(command, key+"="+v)
+			environ += "export " + key + "=" + cell.ShellQuote(v) + "\n"
 		}
 	}
 	// tmux 3.3a now and then never reaps a pane's program, and then knows no
@@ -68,7 +72,8 @@ func start(ts *testscript.TestScript, neg bool, args []string) {
 	if err := os.Remove(exit); err != nil && !os.IsNotExist(err) {
 		ts.Fatalf("start: %v", err)
 	}
-	command = append(append(command, "/bin/sh", "-c", `cellmux "$@"; echo $? >"$0.new"; mv "$0.new" "$0"`, exit), args...)
+	ts.Check(os.WriteFile(exit+".env", []byte(environ), 0o600))
+	command := append([]string{"env", "-i", "/bin/sh", "-c", `. "$0.env"; rm "$0.env"; cellmux "$@"; echo $? >"$0.new"; mv "$0.new" "$0"`, exit}, args...)
 	tmux := []string{"new-session", "-d", "-s", name, "-x", width, "-y", height, "-c", ts.MkAbs(".")}
 	if out, err := tmuxOutput(w.outer, append(append(tmux, command...), ";", "set-option", "-t", "="+name+":", "remain-on-exit", "on", ";", "set-option", "-g", "status", "off", ";", "set-option", "-s", "exit-empty", "off", ";", "set-option", "-g", "escape-time", "0")...); err != nil {
 		ts.Fatalf("start: %v: %s", err, out)
@@ -286,4 +291,90 @@ func secretless(ts *testscript.TestScript, neg bool, args []string) {
 	if strings.Contains(string(environ), args[0]) {
 		ts.Fatalf("the tmux server's environment holds %q", args[0])
 	}
+}
+
+// nowhere TEXT [FILE...] looks for TEXT everywhere that a value of a launch must
+// not be: the arguments of every process, tmux's environment (its own, the global
+// one, each session's), what docker tells of containers and images, and every
+// file of the script (databases with their logs, log files, error texts that the
+// script kept) but the named ones, in which it was planted or received.
+func nowhere(ts *testscript.TestScript, neg bool, args []string) {
+	found := map[string]string{}
+	list, err := exec.Command("ps", "-eo", "pid=,args=").Output()
+	ts.Check(err)
+	found["ps"] = string(list)
+	names, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, name := range names {
+		line, _ := os.ReadFile(name) // it may have ended
+		found[name] = string(line)
+	}
+	tmuxPlaces(ts, found)
+	dockerPlaces(ts, found)
+	planted := map[string]bool{}
+	for _, file := range args[1:] {
+		planted[ts.MkAbs(file)] = true
+	}
+	files := 0
+	ts.Check(filepath.WalkDir(ts.Getenv("WORK"), func(path string, entry os.DirEntry, err error) error {
+		if err != nil || !entry.Type().IsRegular() || planted[path] {
+			return nil // sockets, and what ends meanwhile
+		}
+		content, _ := os.ReadFile(path)
+		found[path] = string(content)
+		files++
+		return nil
+	}))
+	for place, text := range found {
+		if i := strings.Index(text, args[0]); i >= 0 {
+			ts.Fatalf("%s holds %q: …%q…", place, args[0], text[max(0, i-120):min(len(text), i+120)])
+		}
+	}
+	if files < 10 {
+		ts.Fatalf("%d files were looked at: the search saw nothing", files)
+	}
+}
+
+func tmuxPlaces(ts *testscript.TestScript, found map[string]string) {
+	socket := worldOf(ts).product
+	tmux := func(args ...string) string {
+		out, err := tmuxOutput(socket, args...)
+		if err != nil {
+			ts.Fatalf("tmux %q: %v: %s", args, err, out)
+		}
+		found[fmt.Sprintf("tmux %q", args)] = out
+		return out
+	}
+	tmux("show-environment", "-g")
+	tmux("list-panes", "-a", "-F", "#{pane_start_command} #{pane_title} #{pane_current_command}")
+	for session := range strings.FieldsSeq(tmux("list-sessions", "-F", "#{session_id}")) {
+		tmux("show-environment", "-t", session)
+	}
+	environ, err := os.ReadFile(filepath.Join("/proc", strings.TrimSpace(tmux("display-message", "-p", "#{pid}")), "environ"))
+	if err == nil {
+		found["the tmux server's own environment"] = string(environ)
+	}
+}
+
+// dockerPlaces asks the docker of the script, real or a double; none tells nothing.
+func dockerPlaces(ts *testscript.TestScript, found map[string]string) {
+	docker := func(args ...string) string {
+		cmd := exec.Command("env", append([]string{"docker"}, args...)...) // on the script's PATH
+		cmd.Env = scriptEnv(ts)
+		out, _ := cmd.CombinedOutput() // what is on its way out has no logs
+		found[fmt.Sprintf("docker %q", args)] = string(out)
+		return string(out)
+	}
+	if ts.Getenv("CELL") == "" {
+		return
+	}
+	for id := range strings.FieldsSeq(docker("ps", "--all", "--quiet", "--filter", "label=dev.cellmux.cell="+ts.Getenv("CELL"))) {
+		docker("container", "inspect", id)
+		docker("logs", id)
+		docker("top", id, "-eo", "pid,args")
+	}
+	for id := range strings.FieldsSeq(docker("image", "ls", "--quiet")) {
+		docker("image", "inspect", id)
+		docker("image", "history", "--no-trunc", id)
+	}
+	docker("info")
 }

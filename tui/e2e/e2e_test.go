@@ -78,6 +78,7 @@ func commands() map[string]func(ts *testscript.TestScript, neg bool, args []stri
 		"received":   receivedText,
 		"server":     server,
 		"secretless": secretless,
+		"nowhere":    nowhere,
 	}
 }
 
