@@ -340,17 +340,20 @@ func (d *Docker) Instances(ctx context.Context) ([]engine.Instance, error) {
 	}
 	result, err := d.run(ctx, d.o.Deadline, "ps", "--all", "--no-trunc",
 		"--filter", "label="+labelOwner+"="+d.owner, "--filter", "label="+labelCell,
-		"--format", `{{.ID}}`+"\t"+`{{.Label "`+labelCell+`"}}`+"\t"+`{{.State}}`+"\t"+`{{.Status}}`+"\t"+`{{.Label "`+labelSettings+`"}}`)
+		"--format", `{{.ID}}`+"\t"+`{{.Label "`+labelCell+`"}}`+"\t"+`{{.State}}`+"\t"+`{{.Status}}`+"\t"+`{{.Names}}`+"\t"+`{{.Label "`+labelSettings+`"}}`)
 	if err = d.judge("list the containers", result, err); err != nil {
 		return nil, err
 	}
 	var all []engine.Instance
 	for line := range strings.Lines(string(result.Stdout)) {
-		fields := strings.SplitN(strings.TrimSuffix(line, "\n"), "\t", 5)
-		if len(fields) != 5 {
+		fields := strings.SplitN(strings.TrimSuffix(line, "\n"), "\t", 6)
+		if len(fields) != 6 {
 			return nil, fmt.Errorf("list the containers: %s answered a row that cellmux cannot read: %q", d.program(), line)
 		}
-		box := d.box(fields[0], fields[2], map[string]string{labelOwner: d.owner, labelCell: fields[1], labelSettings: fields[4]})
+		if fields[4] != d.containerName(fields[1]) {
+			continue // renamed by hand: whoever did it keeps it, and the cell gets another
+		}
+		box := d.box(fields[0], fields[2], map[string]string{labelOwner: d.owner, labelCell: fields[1], labelSettings: fields[5]})
 		all = append(all, engine.Instance{
 			ID: box.id, Cell: fields[1], Running: box.status == "running", Paused: box.status == "paused",
 			Detail: fields[3], Settings: box.settings,

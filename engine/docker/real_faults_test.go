@@ -50,6 +50,30 @@ func TestRealContainerThatWasRemovedByHandComesBack(t *testing.T) {
 	}
 }
 
+// A container that was renamed by hand is its new owner's: it is neither listed
+// nor touched, and the cell gets another.
+func TestRealContainerThatWasRenamedByHandIsLeftAlone(t *testing.T) {
+	l := newLab(t, nil)
+	c := l.cell(nil)
+	l.up(c)
+	id := l.container(c)["Id"].(string)
+	l.docker("rename", id, "kept-by-hand-"+id[:12])
+	t.Cleanup(func() { l.docker("rm", "--force", id) })
+	if all, err := l.engine.Instances(l.ctx()); err != nil || len(all) != 0 {
+		t.Errorf("Instances = %+v, %v", all, err)
+	}
+	l.up(c)
+	if all, err := l.engine.Instances(l.ctx()); err != nil || len(all) != 1 || all[0].ID == id || !all[0].Running {
+		t.Errorf("Instances after Up = %+v, %v", all, err)
+	}
+	if err := l.engine.Remove(l.ctx(), c); err != nil {
+		t.Error(err)
+	}
+	if got := l.docker("container", "inspect", "--format", "{{.State.Status}}", id); got != "running" {
+		t.Errorf("the renamed container is %s", got)
+	}
+}
+
 func TestRealContainerThatWasPausedGoesOn(t *testing.T) {
 	l := newLab(t, nil)
 	c := l.cell(nil)
@@ -403,7 +427,7 @@ func TestRealFiftyContainersAreOneCall(t *testing.T) {
 			l.up(c)
 			owner = l.docker("container", "inspect", "--format", `{{index .Config.Labels "dev.cellmux.owner"}}`, l.container(c)["Id"].(string))
 		}
-		id := l.docker("create", "--network", "none", "--label", "dev.cellmux.owner="+owner, "--label", "dev.cellmux.cell="+name, testImage, "true")
+		id := l.docker("create", "--name", "cellmux-"+name+"-"+owner[:6], "--network", "none", "--label", "dev.cellmux.owner="+owner, "--label", "dev.cellmux.cell="+name, testImage, "true")
 		t.Cleanup(func() { l.try("rm", "--force", id) })
 		want = append(want, name)
 	}

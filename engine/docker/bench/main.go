@@ -243,8 +243,9 @@ func (b *bench) listing() ([]line, error) {
 		return nil, err
 	}
 	for i := range cells - 1 {
-		id, err := b.docker("create", "--network", "none", "--label", "dev.cellmux.owner="+owner,
-			"--label", "dev.cellmux.cell=many-"+strconv.Itoa(i), image, "true")
+		name := "many-" + strconv.Itoa(i)
+		id, err := b.docker("create", "--name", "cellmux-"+name+"-"+owner[:6], "--network", "none", "--label", "dev.cellmux.owner="+owner,
+			"--label", "dev.cellmux.cell="+name, image, "true")
 		if err != nil {
 			return nil, err
 		}
