@@ -225,7 +225,7 @@ type ownDaemon struct {
 	cmd    *exec.Cmd
 }
 
-func newOwnDaemon(t *testing.T, data string) *ownDaemon {
+func newOwnDaemon(t *testing.T, data string, args ...string) *ownDaemon {
 	t.Helper()
 	if os.Getenv(socketVariable) == "" {
 		t.Skipf("needs to start a docker daemon: .ci/dockerd run go test ./engine/docker sets %s where it can", socketVariable)
@@ -242,11 +242,11 @@ func newOwnDaemon(t *testing.T, data string) *ownDaemon {
 		d.stop()
 		_ = os.RemoveAll(dir)
 	})
-	d.start(data)
+	d.start(data, args...)
 	return d
 }
 
-func (d *ownDaemon) start(data string) {
+func (d *ownDaemon) start(data string, args ...string) {
 	d.t.Helper()
 	path, err := proc.LookPath("dockerd", []string{"PATH=" + os.Getenv("PATH") + ":/usr/sbin:/sbin"})
 	if err != nil {
@@ -257,8 +257,8 @@ func (d *ownDaemon) start(data string) {
 		d.t.Fatal(err)
 	}
 	defer log.Close()
-	d.cmd = exec.Command(path, "--host", "unix://"+d.socket, "--data-root", data, "--exec-root", filepath.Join(d.dir, "exec"),
-		"--pidfile", filepath.Join(d.dir, "pid"), "--bridge", "none")
+	d.cmd = exec.Command(path, append([]string{"--host", "unix://" + d.socket, "--data-root", data, "--exec-root", filepath.Join(d.dir, "exec"),
+		"--pidfile", filepath.Join(d.dir, "pid"), "--bridge", "none"}, args...)...)
 	d.cmd.Env = []string{"PATH=" + os.Getenv("PATH") + ":/usr/sbin:/sbin", "HOME=" + d.dir}
 	d.cmd.Stdout, d.cmd.Stderr = log, log
 	d.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}

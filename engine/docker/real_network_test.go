@@ -3,12 +3,14 @@
 package docker_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -139,6 +141,102 @@ func TestRealAllowlistReachesListedHostsAndNothingElse(t *testing.T) {
 	}
 	if got := l.docker("container", "inspect", "--format", "{{.HostConfig.Dns}}", l.container(c)["Id"].(string)); got != "[127.0.0.1]" {
 		t.Errorf("names are asked of %s", got)
+	}
+}
+
+// resolver is a name server of the test's own, which remembers what it was asked
+// and answers nothing.
+type resolver struct {
+	mu    sync.Mutex
+	asked []byte
+}
+
+func newResolver(t *testing.T) (r *resolver, address string) {
+	t.Helper()
+	addresses, err := net.InterfaceAddrs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range addresses {
+		ip, ok := a.(*net.IPNet)
+		if !ok || ip.IP.To4() == nil || ip.IP.IsLoopback() || ip.IP.IsLinkLocalUnicast() {
+			continue
+		}
+		conn, err := net.ListenPacket("udp", net.JoinHostPort(ip.IP.String(), "53"))
+		if err != nil {
+			continue
+		}
+		t.Cleanup(func() { _ = conn.Close() })
+		r := &resolver{}
+		go func() {
+			packet := make([]byte, 4096)
+			for {
+				n, from, err := conn.ReadFrom(packet)
+				if err != nil {
+					return
+				}
+				r.mu.Lock()
+				r.asked = append(r.asked, packet[:n]...)
+				r.mu.Unlock()
+				if n > 3 { // "not implemented", so that whoever asks does not wait
+					packet[2], packet[3] = packet[2]|0x80, packet[3]&0xf0|4
+					_, _ = conn.WriteTo(packet[:n], from)
+				}
+			}
+		}()
+		return r, ip.IP.String()
+	}
+	t.Skip("needs an address besides the loopback whose port 53 is free")
+	return nil, ""
+}
+
+// saw tells whether it was asked for a name that holds label.
+func (r *resolver) saw(label string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return bytes.Contains(r.asked, []byte(label))
+}
+
+// A name server is a way out, too: in a question anything can be written. With an
+// allowlist only the proxy asks one, and only for listed names.
+func TestRealAllowlistAsksNoNameServer(t *testing.T) {
+	names, address := newResolver(t)
+	daemon := newOwnDaemon(t, "", "--dns", address)
+	daemon.load(t)
+	l := newLab(t, func(o *docker.Options) {
+		o.Egress = egressProgram(t)
+		o.Environ = append(o.Environ, "DOCKER_HOST=unix://"+daemon.socket)
+	})
+	open := l.cell(nil)
+	l.up(open)
+	l.sh(open, "timeout 20 getent hosts secret-in-the-open.example")
+	if !names.saw("secret-in-the-open") {
+		t.Fatal("the trap is not live: with an open network the name server is not asked")
+	}
+	c := l.cell(func(c *engine.Cell) {
+		c.Name = "listed"
+		c.Config.Cell.Network = "allowlist"
+		c.Config.Cell.NetworkAllow = []string{"listed-name.example"}
+	})
+	l.up(c)
+	for _, line := range []string{
+		"timeout 20 getent hosts secret-by-libc.example",
+		"timeout 20 getent ahosts secret-by-libc.listed-name.example",
+		`for server in 127.0.0.11 ` + address + `; do timeout 5 bash -c 'printf "\1\1\1\0\0\1\0\0\0\0\0\0\15secret-by-udp\0\0\1\0\1" >/dev/udp/'$server'/53'; done`,
+	} {
+		l.sh(c, line)
+	}
+	waitFor(t, "the proxy to look a listed name up", func() bool {
+		l.sh(c, tunnelled("listed-name.example:443"))
+		return names.saw("listed-name")
+	})
+	if got := l.output(c, tunnelled("secret-by-proxy.example:443")+"; true"); !strings.HasPrefix(got, "403") {
+		t.Errorf("a name that is not listed answers %q", got)
+	}
+	for _, label := range []string{"secret-by-libc", "secret-by-udp", "secret-by-proxy"} {
+		if names.saw(label) {
+			t.Errorf("the name server was asked for %s", label)
+		}
 	}
 }
 
