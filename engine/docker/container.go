@@ -77,35 +77,96 @@ func (d *Docker) mounts(c engine.Cell, r repository) ([]mount, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := d.checkVolume(c, v); err != nil {
+		real, err := d.checkVolume(c, v)
+		if err != nil {
 			return nil, err
 		}
-		all = append(all, mount{host: v.Host, guest: v.Guest, readOnly: v.ReadOnly, note: "from devcell.toml"})
+		all = append(all, mount{host: real, guest: v.Guest, readOnly: v.ReadOnly, note: "from devcell.toml"})
 	}
-	return all, nil
+	return d.protectAliases(c, r, all), nil
+}
+
+// protectAliases protects the repository where another mount shows it a second
+// time: a volume that holds the project, or a workspace home that does.
+func (d *Docker) protectAliases(c engine.Cell, r repository, mounts []mount) []mount {
+	var gitDirs []string
+	switch r.kind {
+	case plainCheckout:
+		dotGit := filepath.Join(c.ProjectDir, ".git")
+		gitDirs = append(submodules(dotGit), dotGit)
+	case linkedWorktree:
+		gitDirs = []string{r.common}
+	}
+	var more []mount
+	pinned := map[string]bool{}
+	for i, m := range mounts {
+		if m.inner || m.readOnly || m.guest == d.project(c) || m.guest == guestCommon {
+			continue
+		}
+		for _, dir := range gitDirs {
+			if !within(dir, m.host) {
+				continue
+			}
+			rel, err := filepath.Rel(m.host, dir)
+			if err != nil {
+				continue // within has ruled it out
+			}
+			inside := path.Join(m.guest, filepath.ToSlash(rel))
+			// Each directory on the way becomes a mount, which cannot be moved away.
+			host, guest := m.host, m.guest
+			for part := range strings.SplitSeq(filepath.ToSlash(rel), "/") {
+				host, guest = filepath.Join(host, part), path.Join(guest, part)
+				if !pinned[guest] && guest != m.guest {
+					pinned[guest] = true
+					more = append(more, mount{host: host, guest: guest, inner: true})
+				}
+			}
+			switch {
+			case r.kind != linkedWorktree || c.Config.Git.Worktree == "rw":
+				more = append(more, protect(dir, inside)...)
+			case inside == m.guest:
+				mounts[i].readOnly = true
+			default:
+				for j := range more {
+					more[j].readOnly = more[j].readOnly || more[j].guest == inside
+				}
+			}
+		}
+	}
+	return append(mounts, more...)
 }
 
 // checkVolume refuses a volume that would hide what a cell stands on, or hand
-// over the daemon, with which a guest owns the host.
-func (d *Docker) checkVolume(c engine.Cell, v cfg.Volume) error {
+// over the daemon, with which a guest owns the host. It returns the directory
+// behind links: one in the project or in the home is the guest's to make, and must
+// lead nowhere else.
+func (d *Docker) checkVolume(c engine.Cell, v cfg.Volume) (real string, err error) {
 	for _, own := range []string{d.project(c), d.home(), guestCommon, "/"} {
 		if path.Clean(v.Guest) == own {
-			return fmt.Errorf("the volume %s cannot be mounted on %s: the cell itself has that place", v.Host, own)
+			return "", fmt.Errorf("the volume %s cannot be mounted on %s: the cell itself has that place", v.Host, own)
 		}
 	}
-	real, err := filepath.EvalSymlinks(v.Host)
-	if err != nil {
-		return fmt.Errorf("the volume %s: %w", v.Host, err)
+	if real, err = filepath.EvalSymlinks(v.Host); err != nil {
+		return "", fmt.Errorf("the volume %s: %w", v.Host, err)
+	}
+	for _, own := range []string{c.ProjectDir, c.WorkspaceHome} {
+		top, err := filepath.EvalSymlinks(own)
+		if err != nil {
+			return "", fmt.Errorf("the volume %s: %w", v.Host, err)
+		}
+		if (within(v.Host, own) || within(v.Host, top)) && !within(real, top) {
+			return "", fmt.Errorf("the volume %s is a link that leads out of %s, to %s: what runs in the cell can make such links, so name the directory itself", v.Host, own, real)
+		}
 	}
 	for _, socket := range d.sockets() {
 		if resolved, err := filepath.EvalSymlinks(socket); err == nil {
 			socket = resolved
 		}
 		if within(socket, real) {
-			return fmt.Errorf("the volume %s holds the socket %s: whoever reaches it owns this machine, so no cell gets it", v.Host, socket)
+			return "", fmt.Errorf("the volume %s holds the socket %s: whoever reaches it owns this machine, so no cell gets it", v.Host, socket)
 		}
 	}
-	return nil
+	return real, nil
 }
 
 // sockets are the places where a daemon that runs containers listens.

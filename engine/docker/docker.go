@@ -260,7 +260,7 @@ func (d *Docker) start(ctx context.Context, name string) (again bool, err error)
 }
 
 func (d *Docker) remove(ctx context.Context, name string) error {
-	err := d.do(ctx, "remove the container "+name, "rm", "--force", name)
+	err := d.do(ctx, "remove the container "+name, "rm", "--force", "--volumes", name)
 	if errors.Is(err, ErrGone) {
 		return nil
 	}

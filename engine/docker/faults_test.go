@@ -232,8 +232,26 @@ func TestVolumesThatAreRefused(t *testing.T) {
 		t.TempDir() + ":/home/ada/":         "the cell itself has that place",
 		t.TempDir() + ":/gitcommon":         "the cell itself has that place",
 		"/no/such/directory/anywhere:/data": "/no/such/directory/anywhere",
+		// What the guest made of a directory of its own since the last time.
+		"PROJECT/data:/data":           "leads out of",
+		"PROJECT/deep/x:/data":         "leads out of",
+		"HOME/cache:/data":             "leads out of",
+		"PROJECT/../up/../:/src/proj/": "the cell itself has that place",
 	} {
 		d, c := said(t, answers("never", ""), "DOCKER_HOST=unix://"+socket)
+		secret := t.TempDir()
+		if err := os.WriteFile(filepath.Join(secret, "x"), []byte("secret"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{filepath.Join(c.ProjectDir, "data"), filepath.Join(c.ProjectDir, "deep"), filepath.Join(c.WorkspaceHome, "cache")} {
+			if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Symlink(secret, name); err != nil {
+				t.Fatal(err)
+			}
+		}
+		volume = strings.NewReplacer("PROJECT", c.ProjectDir, "HOME", c.WorkspaceHome).Replace(volume)
 		c.Config.Cell.Volumes = []string{volume}
 		if err := d.Up(context.Background(), c, nil); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: Up = %v, want %q", volume, err, says)

@@ -49,6 +49,9 @@ type recipe struct {
 // imageOf decides which image a cell has: the one that it names, that of an
 // approved devcontainer.json, or one of ours.
 func (d *Docker) imageOf(c engine.Cell) (recipe, error) {
+	if strings.HasPrefix(c.Config.Cell.Image, "-") {
+		return recipe{}, fmt.Errorf("[cell] image: %q is no name of an image", c.Config.Cell.Image)
+	}
 	if c.Config.Cell.Image != "" {
 		return recipe{reference: c.Config.Cell.Image}, nil
 	}

@@ -122,6 +122,42 @@ func TestRealLinkedWorktreeIsReadInsideAndTheHostsFilesStayAsTheyAre(t *testing.
 	}
 }
 
+// A volume that shows the repository a second time is no way around.
+func TestRealRepositoryIsProtectedInEveryVolumeThatHoldsIt(t *testing.T) {
+	l := newLab(t, nil)
+	main := filepath.Join(t.TempDir(), "main")
+	git(t, "/", "init", "-q", "-b", "trunk", main)
+	write(t, filepath.Join(main, "file"), "one\n")
+	git(t, main, "add", ".")
+	git(t, main, "commit", "-q", "-m", "first")
+	worktree := filepath.Join(t.TempDir(), "linked")
+	git(t, main, "worktree", "add", "-q", worktree, "-b", "topic")
+	before := tree(t, filepath.Join(main, ".git"))
+	for name, c := range map[string]engine.Cell{
+		"a plain checkout":  l.cell(func(c *engine.Cell) { c.Name, c.ProjectDir = "plain", main }),
+		"a linked worktree": l.cell(func(c *engine.Cell) { c.Name, c.ProjectDir = "linked", worktree }),
+		"a worktree that may write": l.cell(func(c *engine.Cell) {
+			c.Name, c.ProjectDir = "writes", worktree
+			c.Config.Git.Worktree = "rw"
+		}),
+	} {
+		c.Config.Cell.Volumes = []string{filepath.Dir(main) + ":/up", main + ":/again", filepath.Join(main, ".git") + ":/dotgit"}
+		l.up(c)
+		for _, dotGit := range []string{"/up/main/.git", "/again/.git", "/dotgit"} {
+			for _, line := range []string{"echo x >> %/config", "mv %/config %/away", "touch %/hooks/post-checkout", "mv %/hooks %/away", "[ % != /dotgit ] && mv % %-away", "mv /up/main /up/away"} {
+				line = strings.ReplaceAll(line, "%", dotGit)
+				if result := l.sh(c, line); result.ExitCode == 0 {
+					t.Errorf("%s: %q went through", name, line)
+				}
+			}
+		}
+		if result := l.sh(c, "echo two > /again/other"); result.ExitCode != 0 {
+			t.Errorf("%s: the volume itself cannot be written: %s", name, result.Stderr)
+		}
+	}
+	sameTree(t, before, tree(t, filepath.Join(main, ".git")))
+}
+
 // What an agent did inside is committed outside, with nothing of its run.
 func TestRealWorkOfAGuestIsCommittedOnTheHost(t *testing.T) {
 	l := newLab(t, nil)
