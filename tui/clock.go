@@ -6,18 +6,28 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 )
 
-// tick wakes the screen for the next change of an age, the clock or the undo
-// offer, and not earlier: on the next second while something young is shown,
-// else on the next minute.
+// ageLag is how late an age of minutes may be.
+const ageLag = 10 * time.Second
+
+// tick wakes the screen for the next change of an age, the clock, a message's end
+// or the undo offer, and not earlier: on the next second while something young is
+// shown, else less often. Nothing else draws them anew.
 func (m *Model) tick() tea.Cmd {
 	now := time.Now()
-	wait := now.Truncate(time.Minute).Add(time.Minute).Sub(now)
-	if m.list.youngest(now) < time.Minute || now.Before(m.undo) || len(m.log.live) > 0 || len(m.snapshot.Work) > 0 ||
-		!m.silent.IsZero() && now.Sub(m.silent) < silenceShown+time.Second {
-		wait = now.Truncate(time.Second).Add(time.Second).Sub(now)
+	next := func(unit time.Duration) time.Duration { return now.Truncate(unit).Add(unit).Sub(now) }
+	wait := next(time.Minute)
+	switch youngest := m.list.youngest(now); {
+	case youngest < time.Minute || now.Before(m.undo) || len(m.log.live) > 0 || len(m.snapshot.Work) > 0 ||
+		!m.silent.IsZero() && now.Sub(m.silent) < silenceShown+time.Second:
+		wait = next(time.Second)
+	case youngest < time.Hour:
+		wait = next(ageLag)
+	}
+	if left := noteLife - now.Sub(m.note.at); m.note.text != "" && !m.note.alarm && left >= 0 {
+		wait = min(wait, left+time.Millisecond)
 	}
 	if m.blurred {
-		wait = max(wait, now.Truncate(time.Minute).Add(time.Minute).Sub(now))
+		wait = max(wait, next(time.Minute))
 	}
 	m.clock++
 	g := m.clock

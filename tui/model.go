@@ -58,6 +58,7 @@ type Model struct {
 	arrived   generation        // of the selection
 	clock     generation        // of the age tick
 	pictures  map[rowView]string
+	same      bool // the newest message changed nothing that is shown
 }
 
 // A generation tells a command's answer that it comes too late.

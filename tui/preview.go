@@ -138,6 +138,7 @@ func (m *Model) captureCame(c captured) tea.Cmd {
 	p := &m.preview
 	p.inFlight--
 	if c.generation != p.generation {
+		m.same = true
 		if p.again && p.inFlight == 0 {
 			p.again = false
 			return m.ask()
@@ -145,10 +146,12 @@ func (m *Model) captureCame(c captured) tea.Cmd {
 		return nil
 	}
 	p.again = false
+	failed := p.err != nil
 	p.err = c.err
 	if c.err == nil {
 		if p.shown && p.screen.Width == c.screen.Width && slices.Equal(p.screen.Rows, c.screen.Rows) {
 			p.still++
+			m.same = !failed
 		} else {
 			p.still = 0
 			p.screen, p.shown, p.rows = c.screen, true, nil

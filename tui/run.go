@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 
 	tea "github.com/charmbracelet/bubbletea"
 
@@ -18,8 +19,9 @@ var ErrNoScreen = errors.New("this terminal cannot show a full screen")
 // ErrFailed says that cellmux itself is at fault.
 var ErrFailed = errors.New("the screen failed")
 
-// framesPerSecond is the most that Bubble Tea draws; a frame waits for its tick.
-const framesPerSecond = 120
+// ticksPerSecond is how often Bubble Tea looks for something to draw, which it
+// never has: the terminal's Screen draws.
+const ticksPerSecond = 1
 
 // Run shows the screen until the user quits, ctx ends, the process is told to
 // end, or the terminal goes away. The terminal is as it was when it returns,
@@ -50,15 +52,20 @@ func Run(ctx context.Context, o Options) error {
 		restore()
 	}()
 	terminal.Screen.Enter()
+	drawing, endDrawing := context.WithCancel(context.Background())
+	var ended sync.WaitGroup
+	ended.Go(func() { terminal.Screen.Run(drawing) })
+	defer ended.Wait()
+	defer endDrawing()
 	options := []tea.ProgramOption{
 		tea.WithContext(ctx), tea.WithInput(terminal.Keys), tea.WithOutput(terminal),
-		tea.WithAltScreen(), tea.WithReportFocus(), tea.WithFPS(framesPerSecond),
+		tea.WithAltScreen(), tea.WithReportFocus(), tea.WithFPS(ticksPerSecond),
 		tea.WithoutSignalHandler(), // UntilSignal hears SIGHUP too
 	}
 	if m.mouse {
 		options = append(options, tea.WithMouseCellMotion())
 	}
-	_, err = tea.NewProgram(m, options...).Run()
+	_, err = tea.NewProgram(drawn{m, terminal.Screen, terminal.Keys.More}, options...).Run()
 	switch {
 	case err == nil:
 	case errors.Is(err, tea.ErrProgramPanic):

@@ -10,7 +10,12 @@ import (
 
 // Update routes a message to the part that it is for.
 func (m *Model) Update(message tea.Msg) (tea.Model, tea.Cmd) {
+	m.same = false
+	said := m.note.at
 	command := tea.Batch(m.route(message), m.follow())
+	if m.note.at != said {
+		command = tea.Batch(command, m.tick()) // it goes by itself
+	}
 	m.placeCursor()
 	return m, command
 }
@@ -43,6 +48,7 @@ func (m *Model) route(message tea.Msg) tea.Cmd {
 	case captured:
 		return m.captureCame(message)
 	case captureDue:
+		m.same = true
 		if message.generation == m.preview.generation {
 			return m.captureAgain()
 		}

@@ -32,6 +32,8 @@ type Reader struct {
 	mu      sync.Mutex // one Read at a time
 	decoder decoder
 	out     []byte // rest of an event that was longer than the caller's buffer
+	ahead   []byte // the event after it; nil: none has come yet
+	more    atomic.Bool
 	paused  atomic.Bool
 	back    atomic.Bool
 }
@@ -53,15 +55,20 @@ func (r *Reader) Read(p []byte) (int, error) {
 		if len(r.out) > 0 {
 			n := copy(p, r.out)
 			r.out = r.out[n:]
+			r.more.Store(len(r.out) > 0 || r.ahead != nil)
 			return n, nil
 		}
 		now := time.Now()
 		if r.back.CompareAndSwap(true, false) {
 			r.decoder.returned = now
 		}
-		out, wait := r.decoder.next(now)
+		out, wait := r.ahead, time.Duration(0)
+		if out == nil {
+			out, wait = r.decoder.next(now)
+		}
 		if out != nil {
 			r.out = out
+			r.ahead, _ = r.decoder.next(now)
 			continue
 		}
 		n, err := r.source.read(buffer[:], wait)
@@ -74,6 +81,10 @@ func (r *Reader) Read(p []byte) (int, error) {
 		}
 	}
 }
+
+// More says that another event has come: the next Read will not wait. It may be
+// asked while another goroutine reads.
+func (r *Reader) More() bool { return r.more.Load() }
 
 // Pause makes a Read that waits return io.EOF at once, and every later one too:
 // the terminal's input belongs to somebody else until Resume.
