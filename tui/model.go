@@ -124,13 +124,12 @@ func New(ctx context.Context, o Options) (*Model, error) {
 	return m, nil
 }
 
-// Init begins to listen to the fleet. It does no I/O itself.
+// Init begins to listen to the fleet; to conversations with its first list. It
+// does no I/O itself.
 func (m *Model) Init() tea.Cmd {
 	snapshots := m.ports.Fleet.Watch
-	conversations := m.ports.Conversation.Changed
 	return tea.Batch(
 		func() tea.Msg { return watching[fleet.Snapshot](snapshots(m.ctx)) },
-		func() tea.Msg { return watching[string](conversations(m.ctx)) },
 		m.tick(),
 	)
 }

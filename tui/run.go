@@ -45,6 +45,10 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
+	// Bubble Tea listens for a new size a moment after it has drawn: one that comes
+	// before would never be seen.
+	resized, deaf := terminal.Resized()
+	defer deaf()
 	m.width, m.height = terminal.Size() // the first frame need not wait for a message
 	m.device = &lent{terminal: terminal, in: o.In, out: o.Out}
 	defer func() {
@@ -65,7 +69,9 @@ func Run(ctx context.Context, o Options) error {
 	if m.mouse {
 		options = append(options, tea.WithMouseCellMotion())
 	}
-	_, err = tea.NewProgram(drawn{m, terminal.Screen, terminal.Keys.More}, options...).Run()
+	program := tea.NewProgram(drawn{m, terminal.Screen, terminal.Keys.More}, options...)
+	ended.Go(func() { tellSizes(drawing, program, terminal, resized) })
+	_, err = program.Run()
 	switch {
 	case err == nil:
 	case errors.Is(err, tea.ErrProgramPanic):
@@ -82,6 +88,23 @@ func Run(ctx context.Context, o Options) error {
 		fmt.Fprintln(o.Out, text)
 	}
 	return nil
+}
+
+// tellSizes sends the terminal's size each time it may have changed.
+func tellSizes(ctx context.Context, program *tea.Program, terminal *input.Terminal, resized <-chan struct{}) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case _, open := <-resized:
+			if !open {
+				return
+			}
+			if width, height := terminal.Size(); width > 0 {
+				program.Send(tea.WindowSizeMsg{Width: width, Height: height})
+			}
+		}
+	}
 }
 
 // lent is the real device.

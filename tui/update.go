@@ -134,6 +134,11 @@ func listen[T any](m *Model, from watching[T]) tea.Cmd {
 func (m *Model) snapshotCame(s fleet.Snapshot) tea.Cmd {
 	before := m.targetStatus()
 	s = harmless(s)
+	var commands []tea.Cmd
+	if !m.known {
+		conversations := m.ports.Conversation.Changed
+		commands = append(commands, func() tea.Msg { return watching[string](conversations(m.ctx)) })
+	}
 	m.snapshot, m.known = s, true
 	if s.Server == "" {
 		m.silent = time.Time{}
@@ -146,7 +151,7 @@ func (m *Model) snapshotCame(s fleet.Snapshot) tea.Cmd {
 			delete(m.busy, ref)
 		}
 	}
-	commands := []tea.Cmd{m.attachWanted(), m.tick()}
+	commands = append(commands, m.attachWanted(), m.tick())
 	// A turn began or ended, or the pane came or went. Where the selection has
 	// moved, follow asks.
 	if after := m.targetStatus(); after != before && m.list.selected == m.followed {

@@ -50,6 +50,23 @@ func (t *Terminal) Size() (width, height int) {
 	return width, height
 }
 
+// Resized receives after the terminal's size may have changed, from now on until
+// stop. It holds one.
+func (t *Terminal) Resized() (changes <-chan struct{}, stop func()) {
+	signals, changed := make(chan os.Signal, 1), make(chan struct{}, 1)
+	signal.Notify(signals, unix.SIGWINCH)
+	go func() { // ends with stop
+		defer close(changed)
+		for range signals {
+			select {
+			case changed <- struct{}{}:
+			default: // one is waiting already
+			}
+		}
+	}()
+	return changed, func() { signal.Stop(signals); close(signals) }
+}
+
 // Write draws.
 func (t *Terminal) Write(p []byte) (int, error) { return t.Screen.Write(p) }
 
