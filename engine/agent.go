@@ -18,6 +18,7 @@ type AgentInput struct {
 	Env        []string // what the guest will get, for the agents that are configured by environment
 	Program    string   // path of the agent's program; "" is the declaration's own name
 	Review     bool     // read-only mode
+	Trusted    bool     // the user has said that agents need not ask about the project's directory
 	Headless   bool     // one turn without a terminal: its prompt comes on standard input
 }
 

@@ -62,6 +62,9 @@ type OpenRequest struct {
 	BoundID string // the agent's own session ID where it differs; "" none known
 	Program string // path of the agent's program; "" is the declaration's own
 	Review  bool
+	// Trusted says that the user trusts the project's directory for agents: what
+	// they ask on a first start on the host is answered for them.
+	Trusted bool
 	// Headless asks for one turn without a terminal, whose prompt comes on
 	// standard input; it serves Prepare alone.
 	Headless bool
@@ -192,6 +195,7 @@ func (o *Opener) Prepare(ctx context.Context, r OpenRequest) (Prepared, error) {
 		Env:        p.Env.Pairs(),
 		Program:    program,
 		Review:     r.Review,
+		Trusted:    r.Trusted,
 		Headless:   r.Headless,
 	})
 	if err != nil {

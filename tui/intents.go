@@ -17,6 +17,11 @@ type (
 		cell, agent string
 		line        string // run this `!` line in a shell pane, attached
 	}
+	answerContact struct {
+		directory string
+		trusted   bool
+		then      intent
+	}
 	openCell    struct{ cell fleet.Cell } // an offered one
 	makeCell    struct{ cell fleet.NewCell }
 	restartPane struct{ ref fleet.Ref }

@@ -107,6 +107,38 @@ func TestAProjectFileIsShownForApprovalBeforeItActs(t *testing.T) {
 	})
 }
 
+func TestTheFirstAgentInADirectoryOfTheHostIsOpenedAfterAQuestion(t *testing.T) {
+	contact := fleet.FirstContact{
+		Directory: "/home/ada/src/web", Shown: "~/src/web", Agent: "Claude Code",
+		Asks: []string{"its welcome and its colours", "whether you trust the directory"}, File: "~/.claude.json",
+	}
+	world := func() *tuitest.Fleet {
+		f := tuitest.NewFleet(func(time.Time) fleet.Snapshot {
+			return fleet.Snapshot{Cells: []fleet.Cell{{Name: "web", Title: "web", Workspace: "main", ProjectDir: "/src/web", Engine: "host"}}}
+		})
+		f.SetFirstContact(contact)
+		return f
+	}
+	for _, c := range []struct {
+		key    string
+		answer string // "" none is kept
+	}{
+		{"y", "AnswerFirstContact /home/ada/src/web true"},
+		{"enter", "AnswerFirstContact /home/ada/src/web false"}, // the default is No
+		{"esc", ""},
+	} {
+		tuitest.Run(t, world(), tuitest.Options{Width: 100, Height: 30}, func(ui *tuitest.UI) {
+			ui.Press("1", "a", "enter").Row("Trust this directory for agents?").Row("~/src/web").Row("Claude Code would ask on its first start there").Row("your own ~/.claude.json").NotCalled("Open")
+			if c.answer == "" {
+				ui.Press(c.key).NotCalled("AnswerFirstContact").NotCalled("Open")
+				return
+			}
+			ui.Press(c.key).Called(c.answer).Called("Open web claude")
+			ui.Press("a", "enter").NoRow("Trust this directory").Called("Open web claude") // asked once
+		})
+	}
+}
+
 func TestStoppingAsksOnlyWhenSomethingWouldBeLost(t *testing.T) {
 	screen(t, func(ui *tuitest.UI) {
 		ui.Press("3", "j").Selected("codex").Press("x").Row("Stop codex in ios-build?").Row("codex is at work: running xcodebuild")

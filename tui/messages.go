@@ -29,6 +29,8 @@ type (
 		choose *fleet.Ref
 		undo   bool   // it can be undone
 		then   intent // performed after success
+		// contact is asked about before then, where it has something to ask.
+		contact fleet.FirstContact
 	}
 
 	captured struct {

@@ -33,6 +33,9 @@ func (m *Model) perform(i intent) tea.Cmd {
 		}
 		m.say("Opening " + orFirst(i.agent) + " in " + i.cell + " …")
 		return m.work(fleet.Ref{Cell: i.cell, Slot: fleet.WholeCell}, slowly, func(ctx context.Context) done {
+			if contact, err := f.FirstContact(ctx, i.cell, i.agent); err != nil || len(contact.Asks) > 0 {
+				return done{err: err, contact: contact, then: i}
+			}
 			ref, err := f.Open(ctx, i.cell, i.agent)
 			return done{what: "opened " + orFirst(i.agent) + " in " + i.cell, err: err, choose: &ref}
 		})
@@ -45,9 +48,13 @@ func (m *Model) perform(i intent) tea.Cmd {
 			if err != nil {
 				return done{err: err}
 			}
+			whole := &fleet.Ref{Cell: name, Slot: fleet.WholeCell}
+			if contact, err := f.FirstContact(ctx, name, ""); err != nil || len(contact.Asks) > 0 {
+				return done{err: err, contact: contact, choose: whole, then: openPane{cell: name}}
+			}
 			ref, err := f.Open(ctx, name, "")
 			if err != nil {
-				return done{err: err, choose: &fleet.Ref{Cell: name, Slot: fleet.WholeCell}}
+				return done{err: err, choose: whole}
 			}
 			return done{what: "opened " + name, choose: &ref}
 		})
@@ -91,6 +98,10 @@ func (m *Model) perform(i intent) tea.Cmd {
 	case trustCell:
 		return m.work(fleet.Ref{Cell: i.cell, Slot: fleet.WholeCell}, quickly, func(ctx context.Context) done {
 			return done{what: "approved the project file of " + i.cell, err: f.Trust(ctx, i.cell, i.hash), then: i.then}
+		})
+	case answerContact:
+		return m.work(fleet.Ref{Slot: fleet.WholeCell}, quickly, func(ctx context.Context) done {
+			return done{err: f.AnswerFirstContact(ctx, i.directory, i.trusted), then: i.then}
 		})
 	case commitWork:
 		return m.commitNow(i)
@@ -316,6 +327,10 @@ func (m *Model) actionEnded(d done) tea.Cmd {
 	}
 	if d.undo {
 		m.undo = time.Now().Add(undoOffer)
+	}
+	if len(d.contact.Asks) > 0 {
+		m.askContact(d.contact, d.then)
+		return m.tick()
 	}
 	if d.then != nil {
 		return m.perform(d.then)

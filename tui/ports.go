@@ -20,6 +20,10 @@ type Fleet interface {
 	NewCell(ctx context.Context, n fleet.NewCell) (string, error)
 	// Open opens a new slot with an agent; agent "" is the first one found.
 	Open(ctx context.Context, cell, agent string) (fleet.Ref, error)
+	// FirstContact says what to ask the user before an agent is opened in a cell;
+	// without Asks there is nothing to ask.
+	FirstContact(ctx context.Context, cell, agent string) (fleet.FirstContact, error)
+	AnswerFirstContact(ctx context.Context, directory string, trusted bool) error
 	// Restart starts a slot's program again, in its conversation.
 	Restart(ctx context.Context, r fleet.Ref) error
 	Stop(ctx context.Context, r fleet.Ref) error

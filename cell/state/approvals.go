@@ -35,3 +35,26 @@ func (db *DB) Revoke(ctx context.Context, file string) error {
 	}
 	return nil
 }
+
+// SetDirectoryTrust keeps the user's answer whether agents on this host need not
+// ask about a project's directory (absolute).
+func (db *DB) SetDirectoryTrust(ctx context.Context, directory string, trusted bool) error {
+	_, err := db.sql.ExecContext(ctx, `INSERT INTO state_directories (directory, trusted, at) VALUES (?, ?, ?)
+		ON CONFLICT (directory) DO UPDATE SET trusted = excluded.trusted, at = excluded.at`, directory, trusted, moment(db.now()))
+	if err != nil {
+		return fmt.Errorf("keep the answer about %s: %w", directory, Explain(err))
+	}
+	return nil
+}
+
+// DirectoryTrust is that answer; answered is false when the user was never asked.
+func (db *DB) DirectoryTrust(ctx context.Context, directory string) (trusted, answered bool, err error) {
+	err = db.sql.QueryRowContext(ctx, `SELECT trusted FROM state_directories WHERE directory = ?`, directory).Scan(&trusted)
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, false, nil
+	}
+	if err != nil {
+		return false, false, fmt.Errorf("read the answer about %s: %w", directory, Explain(err))
+	}
+	return trusted, true, nil
+}

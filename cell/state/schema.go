@@ -65,4 +65,10 @@ CREATE TABLE state_left_sessions (
 	PRIMARY KEY (cell, number, session),
 	FOREIGN KEY (cell, number) REFERENCES state_slots (cell, number) ON DELETE CASCADE
 ) STRICT;
+`, `
+CREATE TABLE state_directories (
+	directory TEXT PRIMARY KEY,
+	trusted   INTEGER NOT NULL,
+	at        INTEGER NOT NULL
+) STRICT;
 `}

@@ -35,6 +35,7 @@ func claude() declaration {
 		session: sessionUUID,
 		holders: claudeHolders,
 		costs:   claudeCosts,
+		asks:    claudeContact,
 		plan:    planClaude,
 		observe: observeClaude,
 		sources: func(s sight) []string { return []string{filepath.Join(claudeDir(s), "sessions")} },
@@ -70,7 +71,7 @@ func claudeCosts(f features, _ bool) []string {
 // that exists ("already in use") and to resume one that does not ("No
 // conversation found"). The transcript appears with the first prompt, so an ID
 // that was started and never used is started again.
-func planClaude(_ context.Context, p *planning) error {
+func planClaude(ctx context.Context, p *planning) error {
 	dir := p.rooms.agentHome
 	config := filepath.Join(dir, ".claude")
 	if set := p.lookup("CLAUDE_CONFIG_DIR"); set != "" {
@@ -126,8 +127,12 @@ func planClaude(_ context.Context, p *planning) error {
 	if p.Review {
 		p.argv("--permission-mode", "plan", "--disallowedTools", "Bash,Edit,Write,NotebookEdit")
 	}
-	if p.Config.Guest.Isolated {
-		return seedClaude(p, filepath.Join(dir, ".claude.json"))
+	settings := filepath.Join(dir, ".claude.json")
+	switch {
+	case p.Config.Guest.Isolated:
+		return seedClaude(p, settings)
+	case p.Trusted && !p.Headless:
+		return answerClaude(ctx, p, settings)
 	}
 	return nil
 }
@@ -213,8 +218,7 @@ func seedClaude(p *planning, file string) error {
 	}
 	set(project, "hasCompletedProjectOnboarding", true)
 	if key := p.lookup("ANTHROPIC_API_KEY"); key != "" {
-		// claude keeps the last 20 characters, as what the user has approved.
-		tail := key[max(0, len(key)-20):]
+		tail := claudeKeyTail(key)
 		responses := child(known, "customApiKeyResponses")
 		approved, _ := responses["approved"].([]any)
 		rejected, _ := responses["rejected"].([]any)

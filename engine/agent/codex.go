@@ -31,6 +31,7 @@ func codex() declaration {
 		flags:     []string{"--no-daemon", "--no-alt-screen", "--dangerously-bypass-hook-trust"},
 		session:   sessionUUID,
 		costs:     codexCosts,
+		asks:      codexContact,
 		plan:      planCodex,
 		observe:   observeCodex,
 		sources: func(s sight) []string {
@@ -121,7 +122,7 @@ func planCodex(_ context.Context, p *planning) error {
 	if !config.has("analytics") {
 		p.argv("-c", "analytics.enabled=false")
 	}
-	if p.Config.Guest.Isolated {
+	if p.Config.Guest.Isolated || p.Trusted && !config.decided(p.rooms.projectInside()) {
 		p.argv("-c", "projects={"+tomlString(p.rooms.projectInside())+`={trust_level="trusted"}}`)
 	}
 	if p.Review {
@@ -284,7 +285,10 @@ func tomlString(s string) string {
 // codexSettings is what of the user's config.toml decides what is passed.
 type codexSettings struct {
 	ModelProvider string `toml:"model_provider"`
-	meta          toml.MetaData
+	Projects      map[string]struct {
+		TrustLevel string `toml:"trust_level"`
+	}
+	meta toml.MetaData
 }
 
 func (c codexSettings) has(key string) bool { return c.meta.IsDefined(key) }

@@ -35,6 +35,9 @@ type declaration struct {
 	costs func(f features, isolated bool) []string
 	// quiet is set where the user has not set it: updates, telemetry.
 	quiet []string
+	// asks says what the agent asks on its first start in a directory of this host;
+	// nil is nothing.
+	asks func(c contact) Contact
 	// plan fills p.out, from the agent's own files and the input.
 	plan func(ctx context.Context, p *planning) error
 	// observe reads the agent's level source and events; nil has none, and its

@@ -42,6 +42,7 @@ out, and ` + "`cellmux doctor`" + ` and the Info tab say what that costs.
 			dash(d.facts.status), dash(settle), dash(enter), dash(strings.Join(d.interrupt, " ")))
 	}
 	b.WriteString(conversationRules)
+	b.WriteString(contactRules)
 	b.WriteString("\nSwitches that are set where you have not set them:\n\n")
 	for _, d := range builtin() {
 		if len(d.quiet) > 0 {
@@ -69,4 +70,19 @@ A slot has one conversation, and no two live panes share one:
 - A conversation that a program of this host has open in another terminal is not opened a second time; one that you open by
   hand while its pane runs is told on the Info tab. Inside guests nobody can look.
 - An ID that was reserved and never answered is started again; an agent that was upgraded meanwhile resumes the same one.
+`
+
+// contactRules are how first questions are answered.
+const contactRules = `
+## The first start in a directory
+
+An agent asks on its first start whether you trust the directory, and claude more than that. In a cell with a home of its own
+cellmux answers there, without asking. On the host those are your own files and your word:
+
+- The screen asks once for each directory, before the first agent is opened there; ` + "`cellmux open`" + ` asks on a terminal, and
+  takes ` + "`--trust-directory`" + ` in scripts. The answer is remembered, for every agent; ` + "`--trust-directory=false`" + ` takes it back.
+- With a yes claude's ` + "`~/.claude.json`" + ` gets the answers, and else stays byte for byte as it is; codex and gemini are told by
+  flags of the launch. What you have told an agent yourself about a directory stands over it.
+- With a no, and without an answer, nothing of yours is written: the agent asks in its pane, and its row says what.
+- A login is always left to you: the row says that it is needed.
 `

@@ -29,6 +29,7 @@ func gemini() declaration {
 		interrupt: []string{"Escape"},
 		flags:     []string{"--session-id", "--resume", "--skip-trust", "--approval-mode"},
 		mustSay:   true,
+		asks:      geminiContact,
 		session:   sessionUUID,
 		plan:      planGemini,
 		observe:   observeGemini,
@@ -102,7 +103,8 @@ func planGemini(_ context.Context, p *planning) error {
 		p.argv("--session-id", id)
 	}
 	p.out.Session = id
-	if p.Config.Guest.Isolated || p.Headless {
+	trusted := p.Trusted && !geminiDecided(own, p.rooms.projectInside(), p.lookup("GEMINI_CLI_TRUST_WORKSPACE"))
+	if p.Config.Guest.Isolated || p.Headless || trusted {
 		// The directory is the cell's own; headless, gemini refuses any other
 		// (exit 55), and cannot ask.
 		p.argv("--skip-trust")

@@ -288,6 +288,64 @@ func TestRealAgentInAPaneOfCellmux(t *testing.T) {
 	}
 }
 
+// stranger makes the user one who is logged in and has never used the agent in
+// the project.
+func (u *user) stranger() {
+	u.t.Helper()
+	// codex asks in a repository alone.
+	if out, err := exec.Command("git", "init", "-q", u.project).CombinedOutput(); err != nil {
+		u.t.Fatalf("%v: %s", err, out)
+	}
+	switch u.name {
+	case "claude":
+		// Its welcome asks a server of its provider before anything else.
+		if err := os.WriteFile(filepath.Join(u.home, ".claude.json"), []byte(`{"hasCompletedOnboarding":true}`), 0o600); err != nil {
+			u.t.Fatal(err)
+		}
+	case "codex":
+		file := filepath.Join(u.home, ".codex", "config.toml")
+		data, err := os.ReadFile(file)
+		if err != nil {
+			u.t.Fatal(err)
+		}
+		text, _, _ := strings.Cut(string(data), "[projects.")
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			u.t.Fatal(err)
+		}
+	case "gemini":
+		if err := os.Remove(filepath.Join(u.home, ".gemini", "trustedFolders.json")); err != nil {
+			u.t.Fatal(err)
+		}
+	}
+}
+
+func TestRealAgentOnTheHostIsToldOfTrustWithTheUsersWordAlone(t *testing.T) {
+	for _, name := range agenttest.Names {
+		t.Run(name, func(t *testing.T) {
+			u := newUser(t, name)
+			u.stranger()
+			u.must("new", "--name", "demo")
+			if name != "opencode" { // it asks nothing
+				// Without a word nothing is answered: the agent asks in its pane, and a
+				// message answers it no more than any other question.
+				u.must("open", "demo", "--agent", name)
+				u.until(time.Minute, "its question in the list", func() bool { return u.row(0).Status == "waiting" })
+				t.Logf("it asks %q", u.row(0).Question)
+				if state := u.must("send", "demo:0", "EARLY"); state != "queued" {
+					t.Errorf("a message while it asks is %q", state)
+				}
+				u.must("stop", "--force", "demo:0")
+			}
+			// With it the agent reaches its prompt, and nobody touches its pane.
+			ref := u.must("open", "demo", "--agent", name, "--trust-directory")
+			if state := u.must("send", ref, "--wait", "3m", "remember ALPHA"); state != "submitted" && state != "answered" {
+				t.Fatalf("the message is %q", state)
+			}
+			u.asked("ALPHA")
+		})
+	}
+}
+
 // clears begins a new conversation inside each agent.
 var clears = map[string]string{"claude": "/clear", "codex": "/new", "gemini": "/clear", "opencode": "/new"}
 

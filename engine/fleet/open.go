@@ -248,10 +248,14 @@ func (f *Fleet) startHeld(ctx context.Context, c state.Cell, s state.Slot, progr
 	if err != nil {
 		return err
 	}
+	trusted, _, err := f.o.Store.DirectoryTrust(ctx, c.ProjectDir)
+	if err != nil {
+		return err
+	}
 	working, progress, done := f.work.begin(ctx, c.Name, "making "+c.Name+" ready", f.o.Now(), f.poke)
 	opened, err := f.o.Opener.Open(working, engine.OpenRequest{
 		Cell: f.engineCell(ctx, c), Slot: s.Number, Agent: s.Agent, BoundID: s.AgentSession, Program: program,
-		Prompts: f.o.Prompts, Progress: progress,
+		Trusted: trusted, Prompts: f.o.Prompts, Progress: progress,
 	})
 	done()
 	f.carriers.ready(c.Name, err)

@@ -45,6 +45,10 @@ type Fleet interface {
 	Refresh(ctx context.Context) (fleet.Snapshot, error)
 	NewCell(ctx context.Context, n fleet.NewCell) (string, error)
 	Open(ctx context.Context, cell, agent string) (fleet.Ref, error)
+	// FirstContact says what to ask the user before an agent is opened in a cell;
+	// without Asks there is nothing to ask.
+	FirstContact(ctx context.Context, cell, agent string) (fleet.FirstContact, error)
+	AnswerFirstContact(ctx context.Context, directory string, trusted bool) error
 	// Resume starts a slot's program in its conversation where nothing runs;
 	// started is false where something does, which is left alone.
 	Resume(ctx context.Context, r fleet.Ref) (started bool, err error)

@@ -145,6 +145,36 @@ func TestOpenTakesTheCellOfTheDirectoryOrMakesIt(t *testing.T) {
 	}
 }
 
+func TestOpenAsksOnceAboutADirectoryOfTheHostAndOnATerminalAlone(t *testing.T) {
+	contact := fleet.FirstContact{Directory: "/src/api", Shown: "~/api", Agent: "Claude Code", Asks: []string{"whether you trust the directory"}, File: "~/.claude.json"}
+	for _, c := range []struct {
+		name     string
+		terminal bool
+		typed    string
+		args     []string
+		contact  fleet.FirstContact
+		code     int
+		asked    string // of the application
+		said     string // on stderr
+	}{
+		{"yes on a terminal", true, "y\n", nil, contact, 0, `trusted /src/api true|open api agent=claude`, "write it to your ~/.claude.json? [y/N]"},
+		{"no on a terminal", true, "\n", nil, contact, 0, `trusted /src/api false|open api agent=claude`, "[y/N]"},
+		{"a script", false, "y\n", nil, contact, 0, `open api agent=claude`, "open with --trust-directory"},
+		{"a script that says so", false, "", []string{"--trust-directory"}, contact, 0, `trusted /src/api true|open api agent=claude`, ""},
+		{"a script that takes it back", false, "", []string{"--trust-directory=false"}, fleet.FirstContact{Directory: "/src/api"}, 0, `trusted /src/api false|open api agent=claude`, ""},
+		{"nothing to ask", true, "", nil, fleet.FirstContact{Directory: "/src/api"}, 0, `open api agent=claude`, ""},
+		{"a cell with a home of its own", false, "", []string{"--trust-directory"}, fleet.FirstContact{}, ExitUsage, ``, "home of its own"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := &world{snap: apiCell("/src/api"), contact: c.contact}
+			got := call(t, w, func(o *Options) { o.Terminal, o.Stdin = c.terminal, strings.NewReader(c.typed) }, append([]string{"open", "api", "--agent", "claude"}, c.args...)...)
+			if asked := strings.Join(w.asked, "|"); got.code != c.code || asked != c.asked || !strings.Contains(got.stderr, c.said) {
+				t.Errorf("%+v, asked %q", got, asked)
+			}
+		})
+	}
+}
+
 func TestOpenOfASlotResumesItAndLeavesARunningOneAlone(t *testing.T) {
 	w := &world{snap: apiCell("/src/api", fleet.Slot{Status: fleet.Stopped}, fleet.Slot{Status: fleet.Idle})}
 	if got := call(t, w, nil, "open", "api:0"); got.stdout != "api:0\n" || len(w.asked) != 1 || w.asked[0] != "resume api:0" {

@@ -27,6 +27,7 @@ type world struct {
 	prompts cell.ResolveOpts // that the application was opened with
 
 	approval fleet.Approval
+	contact  fleet.FirstContact
 	proposal fleet.Proposal
 	ended    run.Execution
 	chunks   []run.Chunk
@@ -50,6 +51,12 @@ func (w *world) NewCell(_ context.Context, n fleet.NewCell) (string, error) {
 }
 func (w *world) Open(_ context.Context, cell, agent string) (fleet.Ref, error) {
 	return fleet.Ref{Cell: cell, Slot: 7}, w.note("open %s agent=%s", cell, agent)
+}
+func (w *world) FirstContact(context.Context, string, string) (fleet.FirstContact, error) {
+	return w.contact, nil
+}
+func (w *world) AnswerFirstContact(_ context.Context, directory string, trusted bool) error {
+	return w.note("trusted %s %v", directory, trusted)
 }
 func (w *world) Resume(_ context.Context, r fleet.Ref) (bool, error) {
 	return true, w.note("resume %s", r)

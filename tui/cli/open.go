@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -88,7 +89,7 @@ func (c *commands) projectDir(given []string) (string, error) {
 // open opens a pane: a new slot, or an old one again.
 func (c *commands) open() *cobra.Command {
 	var agent string
-	var asJSON, attach bool
+	var asJSON, attach, trust bool
 	cmd := &cobra.Command{
 		Use:   "open [CELL[:SLOT]|DIR]",
 		Short: "Open an agent or shell pane, or resume a slot",
@@ -96,7 +97,12 @@ func (c *commands) open() *cobra.Command {
 directory a new slot is opened, with the agent of --agent or else the first one
 found (else a shell); a directory that has no cell yet becomes one. With
 CELL:SLOT that slot's program is started again, in its conversation; a slot that
-runs is left as it is.`,
+runs is left as it is.
+
+On the host an agent asks on its first start in a directory whether you trust
+it. On a terminal cellmux asks you once for each directory, and answers every
+agent's question; elsewhere --trust-directory says it, and without it the agents
+ask in their panes. Yours is the word: no file of yours is written without it.`,
 		Example: `  cellmux open                     # a cell of the current directory, first agent found
   cellmux open api --agent shell
   cellmux open api --append-system-prompt 'Touch nothing below vendor/.'
@@ -128,6 +134,17 @@ runs is left as it is.`,
 				c.say("Made the cell %s of %s.", ref.Cell, dir)
 			}
 			if err != nil {
+				return err
+			}
+			name := agent
+			if s, found := findSlot(snap, ref); found {
+				name = s.Agent
+			}
+			var said *bool
+			if cmd.Flags().Changed("trust-directory") {
+				said = &trust
+			}
+			if err := c.firstContact(ctx, app, ref, name, said); err != nil {
 				return err
 			}
 			if ref.Slot == fleet.WholeCell {
@@ -173,9 +190,42 @@ runs is left as it is.`,
 	}
 	c.promptFlags(cmd)
 	cmd.Flags().StringVar(&agent, "agent", "", "claude, codex, gemini, opencode, grok, shell, or one of config.toml")
+	cmd.Flags().BoolVar(&trust, "trust-directory", false, "answer agents' questions about the directory of a host cell, for good; =false leaves them to ask")
 	cmd.Flags().BoolVar(&attach, "attach", false, "attach to the pane at once")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "write the slot as JSON")
 	return cmd
+}
+
+// firstContact asks the user, once for each directory of this host, whether
+// agents need not ask about it; said is the answer of the command line, nil none.
+func (c *commands) firstContact(ctx context.Context, app *App, ref fleet.Ref, agent string, said *bool) error {
+	contact, err := app.Fleet.FirstContact(ctx, ref.Cell, agent)
+	switch {
+	case err != nil:
+		return err
+	case said != nil:
+		if contact.Directory == "" {
+			return usagef("--trust-directory is about this host's directories; %s has a home of its own, where nothing is asked", ref.Cell)
+		}
+		return app.Fleet.AnswerFirstContact(ctx, contact.Directory, *said)
+	case len(contact.Asks) == 0:
+		return nil
+	}
+	asks := fmt.Sprintf("%s asks on its first start in %s: %s.", oneLine(contact.Agent), oneLine(contact.Shown), oneLine(strings.Join(contact.Asks, "; ")))
+	if !c.Terminal {
+		c.say("%s Answer in its pane, or open with --trust-directory.", asks)
+		return nil
+	}
+	c.say("%s", asks)
+	question := "Answer that for every agent in this directory?"
+	if contact.File != "" {
+		question = fmt.Sprintf("Answer that for every agent in this directory, and write it to your %s?", oneLine(contact.File))
+	}
+	trusted, err := c.ask(ctx, question)
+	if err != nil {
+		return err
+	}
+	return app.Fleet.AnswerFirstContact(ctx, contact.Directory, trusted)
 }
 
 // sayNotes tells what the user should know about a slot that was opened without

@@ -106,6 +106,9 @@ func setup(env *testscript.Env) error {
 			return err
 		}
 	}
+	if err := welcomed(home); err != nil {
+		return err
+	}
 	env.Cd = filepath.Join(env.WorkDir, "project")
 	env.Vars = []string{
 		"WORK=" + env.WorkDir,
@@ -137,6 +140,12 @@ func setup(env *testscript.Env) error {
 		}
 	})
 	return nil
+}
+
+// welcomed makes a home that of somebody who has used claude before: nothing is
+// asked about the first agent in a directory.
+func welcomed(home string) error {
+	return os.WriteFile(filepath.Join(home, ".claude.json"), []byte(`{"hasCompletedOnboarding":true,"projects":{"/":{"hasTrustDialogAccepted":true}}}`), 0o600)
 }
 
 func noServer(out string) bool {

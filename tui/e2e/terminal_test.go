@@ -46,6 +46,9 @@ func isolated(t *testing.T, extra ...string) (env []string, dir string) {
 			t.Fatal(err)
 		}
 	}
+	if err := welcomed(filepath.Join(work, "home")); err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(func() {
 		if out, err := tmuxOutput(socket, "kill-server"); err != nil && !noServer(out) {
 			t.Log(out, err)

@@ -38,6 +38,7 @@ type Fleet struct {
 	reason    string
 	attached  func(pane string)
 	asks      map[fleet.Ref]bool
+	contact   fleet.FirstContact
 	withAll   bool
 	text      string
 }
@@ -239,6 +240,31 @@ func (f *Fleet) Open(ctx context.Context, cell, agent string) (fleet.Ref, error)
 		}
 	})
 	return ref, nil
+}
+
+// SetFirstContact sets what agents would ask on a first start in any cell.
+func (f *Fleet) SetFirstContact(c fleet.FirstContact) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.contact = c
+}
+
+// FirstContact implements tui.Fleet; it is asked quietly before every opening.
+func (f *Fleet) FirstContact(ctx context.Context, cell, agent string) (fleet.FirstContact, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.contact, ctx.Err()
+}
+
+// AnswerFirstContact implements tui.Fleet.
+func (f *Fleet) AnswerFirstContact(ctx context.Context, directory string, trusted bool) error {
+	if err := f.called(ctx, "AnswerFirstContact", directory, trusted); err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.contact = fleet.FirstContact{}
+	return nil
 }
 
 func (f *Fleet) slot(r fleet.Ref, edit func(*fleet.Slot)) {
