@@ -130,12 +130,12 @@ func (s *spill) straighten() error {
 		return err
 	}
 	defer func() { _ = os.Remove(s.path + ".new") }()
-	_, err = io.Copy(next, io.NewSectionReader(s, 0, head))
+	err = s.copyTo(next, 0, head)
 	if err == nil {
 		_, err = fmt.Fprintf(next, "\n[… %d bytes are not kept …]\n", tail-head)
 	}
 	if err == nil {
-		_, err = io.Copy(next, io.NewSectionReader(s, tail, s.written-tail))
+		err = s.copyTo(next, tail, s.written)
 	}
 	if cerr := next.Close(); err == nil {
 		err = cerr
@@ -144,6 +144,23 @@ func (s *spill) straighten() error {
 		return fmt.Errorf("put kept output in order: %w", err)
 	}
 	return os.Rename(s.path+".new", s.path)
+}
+
+// copyTo copies [from,to) of the output, which must be kept, to the place where
+// next stands. Between two files the kernel does it.
+func (s *spill) copyTo(next *os.File, from, to int64) error {
+	for from < to {
+		at, room := s.place(from)
+		n := min(to-from, room)
+		if _, err := s.file.Seek(at, io.SeekStart); err != nil {
+			return err
+		}
+		if _, err := io.CopyN(next, s.file, n); err != nil {
+			return err
+		}
+		from += n
+	}
+	return nil
 }
 
 func (s *spill) close() { _ = s.file.Close() }

@@ -198,20 +198,26 @@ func (g *gate) copied() <-chan struct{} {
 	return g.done
 }
 
-// Sizes of reads. Most commands print little; for one that fills the buffer,
-// the buffer and the pipe grow, lest it and its reader spend their time waking
-// each other.
+// Sizes of reads. Most commands print little; for one that prints much, the
+// buffer and the pipe grow, lest it and its reader spend their time waking each
+// other.
 const (
 	firstRead = 4 << 10
 	lastRead  = 256 << 10
 	pipeSize  = 1 << 20
+	much      = 64 << 10
 )
+
+// gather is how long the reader of one that prints much leaves an empty pipe
+// alone: a writer of small pieces would wake it for each of them, which costs
+// both more than the copying. The pipe does not fill in this time.
+const gather = 250 * time.Microsecond
 
 func (g *gate) copy(from *os.File, done chan struct{}) {
 	defer close(done)
 	defer func() { _ = from.Close() }()
 	buf := make([]byte, firstRead)
-	for {
+	for total := 0; ; {
 		n, err := from.Read(buf)
 		if n > 0 && g.pass(buf[:n]) != nil {
 			return // a writer that fails ends its programs, as a closed pipe does
@@ -219,11 +225,13 @@ func (g *gate) copy(from *os.File, done chan struct{}) {
 		if err != nil {
 			return
 		}
-		if n == len(buf) && n < lastRead {
-			if n == firstRead {
-				growPipe(from, pipeSize)
-			}
-			buf = make([]byte, min(8*n, lastRead))
+		switch total += n; {
+		case total < much:
+		case len(buf) < lastRead:
+			growPipe(from, pipeSize)
+			buf = make([]byte, lastRead)
+		case n > firstRead && n < len(buf):
+			time.Sleep(gather)
 		}
 	}
 }
