@@ -117,6 +117,7 @@ func (w wiring) open(ctx context.Context, prompts cell.ResolveOpts, early func(*
 		Pane: transport, Headless: turns, Log: log,
 	})
 	reader := &git.Reader{Runner: runner, Environ: w.environ, TempDir: w.getenv("TMPDIR")}
+	var executions *run.Service // it hands its records to the fleet
 	f := fleet.New(fleet.Options{
 		Store: db, Server: server, Opener: engine.NewOpener(opener), Shown: engine.NewOpener(shown),
 		Agents: agents, Watcher: watcher, Projects: files, Engines: engines,
@@ -127,6 +128,7 @@ func (w wiring) open(ctx context.Context, prompts cell.ResolveOpts, early func(*
 		Getenv:        w.getenv,
 		Prompts:       prompts,
 		Conversations: conversations,
+		ForgetShell:   func(ctx context.Context, cell string, slot int) error { return executions.Forget(ctx, cell, slot) },
 		Git:           reader,
 		Commits:       git.Committer{Reader: reader},
 		Outside:       panes.Outside,
@@ -136,7 +138,7 @@ func (w wiring) open(ctx context.Context, prompts cell.ResolveOpts, early func(*
 	transport.Of(f)
 	conversation := fleet.NewConversation(f, conversations)
 	shellEnv := &fleet.ShellEnv{Opener: engine.NewOpener(opener)}
-	executions := run.New(run.Options{
+	executions = run.New(run.Options{
 		DB: db.SQL(), Runner: runner, SpillDir: filepath.Join(w.paths.State, "output"),
 		Engines: func(kind engine.Kind) (engine.Engine, error) {
 			for _, e := range engines {

@@ -241,6 +241,18 @@ func (db *DB) Restore(ctx context.Context, cell string, slot int) error {
 	})
 }
 
+// Expired returns the slots that Purge would remove, of cells that it would
+// remove too.
+func (db *DB) Expired(ctx context.Context, before time.Time) ([]Slot, error) {
+	slots, err := db.querySlots(ctx, `SELECT `+slotColumns+` FROM state_slots s JOIN state_cells c ON c.name = s.cell
+		WHERE (s.deleted > 0 AND s.deleted < ?1) OR (c.deleted > 0 AND c.deleted < ?1)
+		ORDER BY s.cell, s.number`, moment(before))
+	if err != nil {
+		return nil, fmt.Errorf("list what of the trash can go: %w", Explain(err))
+	}
+	return slots, nil
+}
+
 // Purge removes for good what was moved to the trash before the given time and
 // returns the session IDs whose conversations nobody can reach any more. Names
 // and slot numbers stay taken.

@@ -51,6 +51,9 @@ type Options struct {
 	Offer string
 	// Conversations hold the messages that wait for delivery; nil: none wait.
 	Conversations Outbox
+	// ForgetShell removes the shell log of a slot for good, or with slot WholeCell
+	// that of a cell; nil: there are none.
+	ForgetShell func(ctx context.Context, cell string, slot int) error
 	// Outside lists the panes of the tmux server that the user stands in.
 	Outside func(ctx context.Context) []Outside
 	Git     Repository       // optional

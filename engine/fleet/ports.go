@@ -60,6 +60,8 @@ type Outbox interface {
 	// Answered tells that a turn of an agent ended at some time, with its
 	// answers; one that is there already is not stored again.
 	Answered(ctx context.Context, t convo.Target, ended time.Time, answers ...protocol.ChatMessage) error
+	// Forget removes a conversation for good.
+	Forget(ctx context.Context, session string) error
 	// Append stores messages that nobody delivers; one that is there already is
 	// not stored again.
 	Append(ctx context.Context, t convo.Target, messages ...protocol.ChatMessage) ([]convo.Entry, error)

@@ -262,6 +262,10 @@ type outbox struct {
 
 func (o *outbox) Open(context.Context) ([]convo.Entry, error) { return o.open, nil }
 func (o *outbox) Ready(convo.Target)                          { o.told <- "ready" }
+func (o *outbox) Forget(_ context.Context, session string) error {
+	o.told <- "forget " + session
+	return nil
+}
 func (o *outbox) Append(_ context.Context, t convo.Target, messages ...protocol.ChatMessage) ([]convo.Entry, error) {
 	for _, m := range messages {
 		o.told <- "append " + t.Cell + " " + string(m.Role) + " " + m.Text()

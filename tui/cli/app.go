@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"io"
+	"time"
 
 	"cellmux/engine/fleet"
 	"cellmux/shellctx/convo"
@@ -67,6 +68,9 @@ type Fleet interface {
 	Trash(ctx context.Context) ([]fleet.Trashed, error)
 	// Restore takes a cell or slot out of the trash.
 	Restore(ctx context.Context, r fleet.Ref) error
+	// EmptyTrash removes for good what was moved to the trash before a time, and
+	// returns how many slots that were.
+	EmptyTrash(ctx context.Context, before time.Time) (int, error)
 	// Environment is what a program in the slot would get, KEY=VALUE in its
 	// order, with the values of secrets masked. It executes nothing.
 	Environment(ctx context.Context, r fleet.Ref) ([]string, error)

@@ -100,7 +100,10 @@ func (w *world) Changed(context.Context) <-chan string { return nil }
 func (w *world) Jobs(context.Context) ([]fleet.Job, error)      { return nil, nil }
 func (w *world) KillJob(_ context.Context, id string) error     { return w.note("kill %s", id) }
 func (w *world) Trash(context.Context) ([]fleet.Trashed, error) { return w.trash, nil }
-func (w *world) Restore(_ context.Context, r fleet.Ref) error   { return w.note("restore %s", r) }
+func (w *world) EmptyTrash(_ context.Context, before time.Time) (int, error) {
+	return 3, w.note("empty the trash of %s", time.Since(before).Round(time.Hour))
+}
+func (w *world) Restore(_ context.Context, r fleet.Ref) error { return w.note("restore %s", r) }
 func (w *world) Environment(context.Context, fleet.Ref) ([]string, error) {
 	return []string{"CELL_NAME=api-0", "TOKEN=…"}, nil
 }

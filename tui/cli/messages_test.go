@@ -98,3 +98,18 @@ func TestSearchTakesFiltersAmongTheWords(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+func TestRemovingForGoodIsAskedForByName(t *testing.T) {
+	w := &world{}
+	if got := call(t, w, nil, "rm", "--empty-trash", "--older", "720h"); got.code != 0 || !strings.Contains(got.stderr, "3 slots removed for good") {
+		t.Errorf("%+v", got)
+	}
+	if want := []string{"empty the trash of 720h0m0s"}; !slices.Equal(w.asked, want) {
+		t.Errorf("asked %q", w.asked)
+	}
+	for _, args := range [][]string{{"rm"}, {"rm", "--empty-trash", "api"}, {"rm", "--older", "1h", "api"}, {"rm", "--empty-trash", "--older", "-1h"}} {
+		if got := call(t, nil, nil, args...); got.code != ExitUsage {
+			t.Errorf("%v: %+v", args, got)
+		}
+	}
+}

@@ -2,9 +2,11 @@ package cli
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -56,17 +58,33 @@ answer or cannot be judged is stopped only with --force.`,
 
 // rm moves a slot or a cell to the trash.
 func (c *commands) rm() *cobra.Command {
-	var force bool
+	var force, empty bool
+	var older time.Duration
 	cmd := &cobra.Command{
-		Use:   "rm CELL[:SLOT]...",
+		Use:   "rm CELL[:SLOT]... | rm --empty-trash",
 		Short: "Move slots or cells to the trash",
 		Long: `Move slots or cells to the trash; cellmux restore takes them out again, with
 their conversations. The project directory is not touched. What runs is stopped;
-a slot whose agent works or waits goes only with --force.`,
+a slot whose agent works or waits goes only with --force.
+
+With --empty-trash what lies in the trash is removed for good: conversations,
+shell logs, slots and cells. That cannot be undone. Project directories and the
+agents' own files are not touched.`,
 		Example: `  cellmux rm api:1
-  cellmux rm old-project`,
-		Args: args(cobra.MinimumNArgs(1)),
+  cellmux rm old-project
+  cellmux rm --empty-trash --older 720h`,
+		Args: args(cobra.ArbitraryArgs),
 		RunE: func(cmd *cobra.Command, given []string) error {
+			switch {
+			case empty && len(given) > 0:
+				return usagef("--empty-trash takes no names; cellmux restore --list shows what it would remove")
+			case empty:
+				return c.emptyTrash(cmd.Context(), older)
+			case older != 0:
+				return usagef("--older belongs to --empty-trash")
+			case len(given) == 0:
+				return usagef("say what to move to the trash")
+			}
 			app, snap, err := c.snapshot(cmd.Context())
 			if err != nil {
 				return err
@@ -94,7 +112,25 @@ a slot whose agent works or waits goes only with --force.`,
 		},
 	}
 	cmd.Flags().BoolVarP(&force, "force", "f", false, "also when the agent works or waits")
+	cmd.Flags().BoolVar(&empty, "empty-trash", false, "remove for good what is in the trash")
+	cmd.Flags().DurationVar(&older, "older", 0, "with --empty-trash: only what has been there for longer, such as 720h")
 	return cmd
+}
+
+func (c *commands) emptyTrash(ctx context.Context, older time.Duration) error {
+	if older < 0 {
+		return usagef("--older takes an age, such as 720h")
+	}
+	app, err := c.app(ctx)
+	if err != nil {
+		return err
+	}
+	n, err := app.Fleet.EmptyTrash(ctx, time.Now().Add(-older))
+	if err != nil {
+		return err
+	}
+	c.say("%d %s removed for good.", n, plural(n, "slot", "slots"))
+	return nil
 }
 
 // restore takes something out of the trash.
