@@ -117,9 +117,9 @@ func FuzzRowsKeepColoursAndNothingElse(f *testing.F) {
 }
 
 func FuzzParseRows(f *testing.F) {
-	f.Add("%1|0|||12|80|24|0|1700000000|3|0|api|sh|api-0|sh|/tmp|a|b~%2|1|7||0|80|24|0|0|0|1|api|sh|api-1|sh|||~")
+	f.Add("%1|0|||12|80|24|0|1700000000|0~1~api~1~sh~1~api-0~1~sh~1~/tmp~1~a|b~1~%2|1|7||0|80|24|0|0|1~1~api~1~sh~1~api-1~1~sh~1~~1~~1~")
 	f.Fuzz(func(t *testing.T, text string) {
-		panes, err := parseRows(text)
+		panes, err := (rowForm{mark: "~1~"}).parseAll(text)
 		for _, p := range panes {
 			if err != nil || !strings.HasPrefix(p.ID, "%") || p.Session == hubSession || strings.ContainsAny(p.Title+p.Path+p.Command, "\n\x1b") {
 				t.Fatalf("%q: %+v, %v", text, p, err)
@@ -131,22 +131,17 @@ func FuzzParseRows(f *testing.F) {
 // One malformed row rejects the answer: a list that is silently shorter would
 // make panes look stopped.
 func TestMalformedRowRejectsTheAnswer(t *testing.T) {
-	good := "%1|0|||12|80|24|0|1700000000|3|0|api|sh|api-0|sh|/tmp|a|b~"
-	if panes, err := parseRows(good + good); err != nil || len(panes) != 1 || panes[0].Title != "a|b" {
+	good := "%1|0|||12|80|24|0|1700000000|0~1~api~1~sh~1~api-0~1~sh~1~/tmp~1~a|b~1~"
+	if panes, err := (rowForm{mark: "~1~"}).parseAll(good + good); err != nil || len(panes) != 1 || panes[0].Title != "a|b" {
 		t.Errorf("%+v, %v", panes, err)
 	}
 	for _, bad := range []string{
-		good + "x", good[:len(good)-1], strings.Replace(good, "|3|", "|4|", 1), strings.Replace(good, "|3|", "|2|", 1),
+		good + "x", good[:len(good)-1], strings.Replace(good, "~1~api", "~2~api", 1), good + "~1~", good + good[:len(good)-3],
 		strings.Replace(good, "|80|", "|wide|", 1), strings.Replace(good, "%1", "1", 1), "can't find pane",
 	} {
-		if panes, err := parseRows(good + bad); err == nil {
+		if panes, err := (rowForm{mark: "~1~"}).parseAll(good + bad); err == nil {
 			t.Errorf("%q was accepted: %+v", bad, panes)
 		}
-	}
-	// tmux 3.4 and later escape bytes that are not UTF-8.
-	escaped := strings.NewReplacer("|3|", "|5|", "a|b~", `\377a\\303|b~`).Replace(good)
-	if panes, err := parseLines([]string{strings.ReplaceAll(escaped, `\\303`, `\303`)}); err != nil || panes[0].Title != "?a?|b" {
-		t.Errorf("%+v, %v", panes, err)
 	}
 }
 

@@ -30,13 +30,13 @@ func (s *Server) Outside() (*Outside, bool) {
 
 // List lists the panes of the user's server, without that of cellmux.
 func (o *Outside) List(ctx context.Context) List {
-	lines, err := o.run(ctx, command{"display-message", "-p", serverFormat}, command{"list-panes", "-a", "-F", rowFormat})
+	lines, err := o.run(ctx, command{"display-message", "-p", serverFormat}, command{"list-panes", "-a", "-F", o.server.rows.one()})
 	if errors.Is(err, ErrNoServer) {
 		return List{Known: true}
 	}
 	var rows rowsOf
 	if err == nil {
-		rows, err = parseQuery(answer{blocks: []block{{lines: lines}}})
+		rows, err = o.server.rows.parseQuery(answer{blocks: []block{{lines: lines}}})
 	}
 	if err != nil {
 		return List{Err: sentence(err)}

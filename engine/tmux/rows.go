@@ -2,6 +2,7 @@ package tmux
 
 import (
 	"cmp"
+	"crypto/rand"
 	"fmt"
 	"slices"
 	"strconv"
@@ -19,52 +20,76 @@ import (
 //     directory may hold a newline, which would inject lines into control mode.
 //     The bracket is spelled with the bytes themselves: tmux's regular
 //     expressions know no escapes, and a colon would end the modifier.
-//   - Numbers come first. The text fields after them lose the separator, too,
-//     but for the title, which may hold every printable character: its length
-//     in bytes stands among the numbers.
+//   - Numbers come first; each text behind them ends in a mark that nobody who
+//     writes a text can know.
+//
+// The server expands the subscription every second. What costs there is each
+// regular expression (it is compiled each time) more than any field, so that one
+// replaces in a row, and one in all rows together.
 const (
 	controls  = "[\x01-\x1f\x7f]"
 	separator = "|"
-	rowEnd    = "~"
 )
 
-func textField(name string) string {
-	return "#{s/[\x01-\x1f\x7f" + separator + "]/?/:" + name + "}"
+// rowForm writes the format and reads what it printed.
+type rowForm struct{ mark string }
+
+func newRowForm() rowForm {
+	var random [6]byte
+	_, _ = rand.Read(random[:]) // never fails, crypto/rand.Read
+	return rowForm{mark: fmt.Sprintf("~%x~", random)}
 }
 
-var rowFields = []string{
-	"#{pane_id}",
-	"#{pane_dead}",
-	"#{pane_dead_status}",
-	"#{pane_dead_signal}",
-	"#{pane_pid}",
-	"#{pane_width}",
-	"#{pane_height}",
-	"#{session_attached}",
-	"#{window_activity}",
-	"#{n;s/" + controls + "/?/:pane_title}",
-	textField("@cellmux_slot"),
-	textField("@cellmux_cell"),
-	textField("@cellmux_agent"),
-	textField("session_name"),
-	textField("pane_current_command"),
-	textField("pane_current_path"),
+var rowNumbers = []string{
+	"pane_id",
+	"pane_dead",
+	"pane_dead_status",
+	"pane_dead_signal",
+	"pane_pid",
+	"pane_width",
+	"pane_height",
+	"session_attached",
+	"window_activity",
 }
 
-// rowFormat prints one pane.
-var rowFormat = strings.Join(rowFields, separator) + separator + "#{s/" + controls + "/?/:pane_title}" + rowEnd
+var rowTexts = []string{
+	"@cellmux_slot",
+	"@cellmux_cell",
+	"@cellmux_agent",
+	"session_name",
+	"pane_current_command",
+	"pane_current_path",
+	"pane_title",
+}
 
-// allRowsFormat prints every pane of the server, whatever the client looks at.
-var allRowsFormat = "#{S:#{W:#{P:" + rowFormat + "}}}"
+// raw prints one pane with whatever its texts hold.
+func (f rowForm) raw() string {
+	var row strings.Builder
+	for _, name := range rowNumbers {
+		row.WriteString("#{" + name + "}" + separator)
+	}
+	for _, name := range rowTexts {
+		row.WriteString("#{" + name + "}" + f.mark)
+	}
+	return row.String()
+}
 
-// parseRows reads what rowFormat printed, rows one after the other. One
+func withoutControls(format string) string { return "#{s/" + controls + "/?/:" + format + "}" }
+
+// one prints one pane.
+func (f rowForm) one() string { return withoutControls(f.raw()) }
+
+// all prints every pane of the server, whatever the client looks at.
+func (f rowForm) all() string { return withoutControls("#{S:#{W:#{P:" + f.raw() + "}}}") }
+
+// parseAll reads what all printed, rows one after the other. One
 // malformed row rejects the answer: a list that is silently shorter would make
 // panes look stopped.
-func parseRows(text string) ([]Pane, error) {
+func (f rowForm) parseAll(text string) ([]Pane, error) {
 	var panes []Pane
 	seen := make(map[string]bool)
 	for text != "" {
-		p, rest, err := parseRow(text)
+		p, rest, err := f.parse(text)
 		if err != nil {
 			return nil, err
 		}
@@ -81,37 +106,14 @@ func parseRows(text string) ([]Pane, error) {
 	return panes, nil
 }
 
-// parseLines reads what list-panes printed with rowFormat.
-func parseLines(lines []string) ([]Pane, error) {
-	for i, l := range lines {
-		// tmux 3.4 and later escape bytes that are not UTF-8 in what commands
-		// print, after the title's length was taken.
-		if _, rest, err := parseRow(l); err != nil || rest != "" {
-			lines[i] = unescape(l)
-		}
-	}
-	return parseRows(strings.Join(lines, ""))
+// parseLines reads what list-panes printed with one.
+func (f rowForm) parseLines(lines []string) ([]Pane, error) {
+	return f.parseAll(strings.Join(lines, ""))
 }
 
-// unescape undoes vis(3)'s octal form of bytes above 0x7f.
-func unescape(s string) string {
-	var b strings.Builder
-	for i := 0; i < len(s); i++ {
-		if s[i] == '\\' && i+3 < len(s) {
-			if n, err := strconv.ParseUint(s[i+1:i+4], 8, 8); err == nil && n > 0x7f {
-				b.WriteByte(byte(n))
-				i += 3
-				continue
-			}
-		}
-		b.WriteByte(s[i])
-	}
-	return b.String()
-}
-
-func parseRow(text string) (p Pane, rest string, err error) {
-	fields := strings.SplitN(text, separator, len(rowFields)+1)
-	if len(fields) != len(rowFields)+1 {
+func (f rowForm) parse(text string) (p Pane, rest string, err error) {
+	fields := strings.SplitN(text, separator, len(rowNumbers)+1)
+	if len(fields) != len(rowNumbers)+1 {
 		return p, "", fmt.Errorf("a row of the pane list has %d fields: %q", len(fields), clip(text))
 	}
 	number := func(s string) int {
@@ -134,29 +136,32 @@ func parseRow(text string) (p Pane, rest string, err error) {
 		Height:     number(fields[6]),
 		Attached:   number(fields[7]),
 		Activity:   time.Unix(int64(number(fields[8])), 0),
-		Cell:       printable(fields[11]),
-		Agent:      printable(fields[12]),
-		Session:    printable(fields[13]),
-		Command:    printable(fields[14]),
-		Path:       printable(fields[15]),
 		Slot:       -1,
 	}
 	if signal := number(fields[3]); signal > 0 {
 		p.ExitStatus = 128 + signal
 	}
-	// The tag can be set by anyone who can talk to the server.
-	if slot, convErr := strconv.Atoi(fields[10]); convErr == nil && slot >= 0 && p.Cell != "" {
-		p.Slot = slot
+	var texts [7]string
+	rest = fields[len(rowNumbers)]
+	for i := range texts {
+		value, after, ends := strings.Cut(rest, f.mark)
+		if !ends {
+			return p, "", fmt.Errorf("a row of the pane list has %d texts: %q", i, clip(text))
+		}
+		texts[i], rest = printable(value), after
 	}
-	size, tail := number(fields[9]), fields[16]
+	if err == nil && !strings.HasPrefix(p.ID, "%") {
+		err = fmt.Errorf("a row of the pane list begins with %q: %q", clip(p.ID), clip(text))
+	}
 	if err != nil {
 		return p, "", err
 	}
-	if !strings.HasPrefix(p.ID, "%") || size < 0 || size+len(rowEnd) > len(tail) || tail[size:size+len(rowEnd)] != rowEnd {
-		return p, "", fmt.Errorf("a row of the pane list does not end where it says: %q", clip(text))
+	p.Cell, p.Agent, p.Session, p.Command, p.Path, p.Title = texts[1], texts[2], texts[3], texts[4], texts[5], texts[6]
+	// The tag can be set by anyone who can talk to the server.
+	if slot, convErr := strconv.Atoi(texts[0]); convErr == nil && slot >= 0 && p.Cell != "" {
+		p.Slot = slot
 	}
-	p.Title = printable(tail[:size])
-	return p, tail[size+len(rowEnd):], nil
+	return p, rest, nil
 }
 
 // printable drops what a frame or a log must not hold: control characters,

@@ -95,10 +95,10 @@ func (s *Server) connect(ctx context.Context) (*control, error) {
 
 	// The subscription tells the whole list within its first second; the query
 	// tells it now.
-	_, err = c.send(line(command{"refresh-client", "-B", "panes::" + allRowsFormat}), nil)
+	_, err = c.send(line(command{"refresh-client", "-B", "panes::" + s.rows.all()}), nil)
 	if err == nil {
 		var rows rowsOf
-		if rows, err = queryOver(ctx, c, s.opts.Timeout); err == nil {
+		if rows, err = s.queryOver(ctx, c); err == nil {
 			err = s.adopt(ctx, c, conf, rows)
 		}
 	}
@@ -109,14 +109,14 @@ func (s *Server) connect(ctx context.Context) (*control, error) {
 	return c, nil
 }
 
-func queryOver(ctx context.Context, c *control, deadline time.Duration) (rowsOf, error) {
-	a, err := c.do(ctx, deadline, line(
+func (s *Server) queryOver(ctx context.Context, c *control) (rowsOf, error) {
+	a, err := c.do(ctx, s.opts.Timeout, line(
 		command{"display-message", "-p", serverFormat},
-		command{"list-panes", "-a", "-F", rowFormat}), nil)
+		command{"list-panes", "-a", "-F", s.rows.one()}), nil)
 	if err != nil {
 		return rowsOf{}, err
 	}
-	return parseQuery(a)
+	return s.rows.parseQuery(a)
 }
 
 // adopt makes a server that answers ours: it must be new enough, and has to
@@ -161,7 +161,7 @@ func (s *Server) serve(ctx context.Context, c *control) {
 		listing = make(chan rowsAnswer, 1)
 		answer := listing
 		go func() {
-			rows, err := queryOver(ctx, c, s.opts.Timeout)
+			rows, err := s.queryOver(ctx, c)
 			answer <- rowsAnswer{rows, err}
 		}()
 	}
@@ -193,7 +193,7 @@ func (s *Server) serve(ctx context.Context, c *control) {
 				c.changed()
 			}
 		case n := <-c.notices:
-			panes, err := parseRows(n.value)
+			panes, err := s.rows.parseAll(n.value)
 			if err != nil {
 				s.opts.Log.Warn("tmux subscription", "error", err.Error())
 				if listing == nil {

@@ -36,6 +36,7 @@ type Options struct {
 type Server struct {
 	opts Options
 	conf string // text of our configuration
+	rows rowForm
 
 	mu      sync.Mutex
 	control *control // nil while there is none
@@ -75,6 +76,7 @@ func New(o Options) *Server {
 	}
 	s := &Server{
 		opts:     o,
+		rows:     newRowForm(),
 		width:    120,
 		height:   36,
 		list:     List{Err: "tmux has not been asked yet"},
@@ -191,19 +193,19 @@ type rowsOf struct {
 func (s *Server) query(ctx context.Context) (rowsOf, error) {
 	a, err := s.runBlocks(ctx, nil,
 		command{"display-message", "-p", serverFormat},
-		command{"list-panes", "-a", "-F", rowFormat})
+		command{"list-panes", "-a", "-F", s.rows.one()})
 	if errors.Is(err, ErrNoServer) {
 		return rowsOf{order: s.order.Add(1)}, nil // certain: nothing lives
 	}
 	if err != nil {
 		return rowsOf{}, err
 	}
-	return parseQuery(a)
+	return s.rows.parseQuery(a)
 }
 
 var serverFormat = "#{pid}|#{version}|#{" + confOption + "}"
 
-func parseQuery(a answer) (rowsOf, error) {
+func (f rowForm) parseQuery(a answer) (rowsOf, error) {
 	lines, err := a.lines()
 	if err != nil {
 		return rowsOf{}, err
@@ -215,7 +217,7 @@ func parseQuery(a answer) (rowsOf, error) {
 	if len(fields) != 3 {
 		return rowsOf{}, fmt.Errorf("tmux described itself as %q", clip(lines[0]))
 	}
-	panes, err := parseLines(lines[1:])
+	panes, err := f.parseLines(lines[1:])
 	return rowsOf{panes: panes, pid: idNumber(fields[0]), version: printable(fields[1]),
 		conf: printable(fields[2]), order: a.order}, err
 }

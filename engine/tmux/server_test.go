@@ -134,7 +134,7 @@ func TestHostileDirectoryAndTitleInjectNothing(t *testing.T) {
 				return pane.Title == title && pane.Path != "" && second
 			})
 			pane, _ := p.pane(id)
-			want := strings.NewReplacer("\n", "?", "|", "?", "\t", "?", "\x01", "?").Replace(dir)
+			want := strings.NewReplacer("\n", "?", "\t", "?", "\x01", "?").Replace(dir)
 			if pane.Path != want || pane.Cell != "api" || pane.Slot != 0 || pane.Agent != "sh" {
 				t.Errorf("got %+v\nwant path %q", pane, want)
 			}
