@@ -94,6 +94,28 @@ func TestReadAheadFindsWhatTheIndexFinds(t *testing.T) {
 	}
 }
 
+// A search that was given up may still run in the database; the one that is
+// given up behind it does not wait for that.
+func TestSearchesDoNotPileUp(t *testing.T) {
+	s := newService(t, nil)
+	submit(t, s, text("one", "a word"))
+	s.search <- struct{}{}
+	ctx, cancel := context.WithCancel(t.Context())
+	waits := make(chan error, 1)
+	go func() {
+		_, err := s.Search(ctx, Query{Text: "word"})
+		waits <- err
+	}()
+	cancel()
+	if err := <-waits; !errors.Is(err, context.Canceled) {
+		t.Fatalf("got %v", err)
+	}
+	<-s.search
+	if got := found(t, s, Query{Text: "word"}); len(got) != 1 {
+		t.Fatal(got)
+	}
+}
+
 func TestSearchThatIsGivenUpEnds(t *testing.T) {
 	s := newService(t, nil)
 	submit(t, s, text("one", "a word"))

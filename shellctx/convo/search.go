@@ -15,7 +15,8 @@ import (
 // Ranked best match first; Before takes a search on from its last hit. All words of the text must be there, in any case and
 // without regard to accents; "several words" in quotes are a phrase, and a word
 // that ends in * is the beginning of one. What was stored before the call is
-// found.
+// found. One search of a Service runs at a time; others wait for it, until their
+// ctx ends.
 func (s *Service) Search(ctx context.Context, q Query) ([]Hit, error) {
 	if q.Limit <= 0 {
 		q.Limit = 50
@@ -23,6 +24,14 @@ func (s *Service) Search(ctx context.Context, q Query) ([]Hit, error) {
 	terms := parseTerms(q.Text)
 	if len(terms) == 0 && strings.TrimSpace(q.Text) != "" {
 		return nil, nil // nothing but punctuation, which is not indexed
+	}
+	// A step within the index cannot be interrupted: that of a search which was
+	// given up is waited for, and those of several do not pile up.
+	select {
+	case s.search <- struct{}{}:
+		defer func() { <-s.search }()
+	case <-ctx.Done():
+		return nil, fmt.Errorf("search conversations for %q: %w", q.Text, ctx.Err())
 	}
 	if err := s.store.index(ctx); err != nil {
 		return nil, fmt.Errorf("index new messages: %w", err)

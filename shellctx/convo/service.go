@@ -47,6 +47,7 @@ type Service struct {
 	turns   *turns
 	checks  *checks
 	wake    chan struct{} // holds one: Run looks at all that is queued
+	search  chan struct{} // holds one: the search that runs
 }
 
 // New returns a Service. It starts nothing: Run delivers in the background,
@@ -74,6 +75,7 @@ func New(options Options) *Service {
 		turns:   &turns{},
 		checks:  &checks{},
 		wake:    make(chan struct{}, 1),
+		search:  make(chan struct{}, 1),
 	}
 }
 
