@@ -313,3 +313,33 @@ func TestLogHoldsNoOutputNoPromptAndNoValue(t *testing.T) {
 		}
 	}
 }
+
+func TestTheBlockListOfTheConfigReachesRun(t *testing.T) {
+	h := newHouse(t)
+	if err := os.MkdirAll(filepath.Join(h.home, ".config", "cellmux"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	config := func(text string) {
+		if err := os.WriteFile(filepath.Join(h.home, ".config", "cellmux", "config.toml"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const block = "[shell]\nblock = ['git push --force', 'uname']\n"
+	config(block)
+	h.must("new")
+	code, stdout, _ := h.cellmux("run", "api", "env uname || echo caught; git -C . push origin --force=x")
+	if code != 126 || !strings.Contains(stdout, `"uname" is not allowed by "uname" of the block list`) ||
+		!strings.Contains(stdout, "caught\n") || !strings.Contains(stdout, `git: not allowed by "git push --force" of the block list`) {
+		t.Errorf("exit code %d: %s", code, stdout)
+	}
+	if code, stdout, _ := h.cellmux("run", "api", "git push --help >/dev/null; echo uname"); code != 0 || stdout != "uname\n" {
+		t.Errorf("exit code %d: %s", code, stdout)
+	}
+	config(block + "program = 'bash'\n")
+	if code, _, stderr := h.cellmux("run", "api", "cd / && uname -a"); code != cli.ExitRunFailed || !strings.Contains(stderr, `"uname" is not allowed by "uname" of the block list`) {
+		t.Errorf("exit code %d: %s", code, stderr)
+	}
+	if code, stdout, _ := h.cellmux("run", "api", "echo uname ${BASH_VERSION:+bash}"); code != 0 || stdout != "uname bash\n" {
+		t.Errorf("exit code %d: %s", code, stdout)
+	}
+}

@@ -138,6 +138,7 @@ func (w wiring) open(ctx context.Context, prompts cell.ResolveOpts, early func(*
 	transport.Of(f)
 	conversation := fleet.NewConversation(f, conversations)
 	shellEnv := &fleet.ShellEnv{Opener: engine.NewOpener(opener)}
+	blocks, blockNames := fleet.Blocks(chosen.Shell.Block)
 	executions = run.New(run.Options{
 		DB: db.SQL(), Runner: runner, SpillDir: filepath.Join(w.paths.State, "output"),
 		Engines: func(kind engine.Kind) (engine.Engine, error) {
@@ -149,7 +150,7 @@ func (w wiring) open(ctx context.Context, prompts cell.ResolveOpts, early func(*
 			return nil, fmt.Errorf("engine %q is not available in this cellmux", kind)
 		},
 		Env: shellEnv.Env, Secrets: shellEnv.Secrets, OnRecord: conversation.Record,
-		Blocks: fleet.Blocks(chosen.Shell.Block), Program: chosen.Shell.Program, Log: log,
+		Blocks: blocks, BlockNames: blockNames, Program: chosen.Shell.Program, Log: log,
 	})
 	a := &application{
 		settings: chosen, server: server, watcher: watcher, conversations: conversations, fleet: f, panes: panes,

@@ -12,9 +12,16 @@ import (
 // before it.
 const noTerminal = "needs a terminal, which ! does not have; ctrl-t runs the line in a new pane"
 
-// refused is the end of a line that names such a program, before its start.
-func refused(name string) ending {
-	return ending{code: shell.NotStarted, problem: name + " " + noTerminal}
+// refused tells why a line must not be given to a shell that is not ours, where
+// nobody of ours stands before the start of a program; "" is that it may.
+func (s *Service) refused(line string) string {
+	if reason := shell.Blocked(line, s.opts.Blocks, s.opts.BlockNames); reason != "" {
+		return reason
+	}
+	if name := shell.FullScreen(line); name != "" {
+		return name + " " + noTerminal
+	}
+	return ""
 }
 
 // A program that was not refused by its name, but switches to the terminal's

@@ -42,8 +42,8 @@ func (s *Service) runGuest(x *execution) ending {
 		return ending{code: shell.NotStarted, problem: err.Error()}
 	}
 	c := x.request.Cell
-	if name := shell.FullScreen(x.request.Line); name != "" {
-		return refused(name)
+	if why := s.refused(x.request.Line); why != "" {
+		return ending{code: shell.NotStarted, problem: why}
 	}
 	eng, err := s.engine(c)
 	if err != nil {

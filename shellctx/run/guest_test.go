@@ -16,6 +16,7 @@ import (
 	"cellmux/cell/proc"
 	"cellmux/engine"
 	"cellmux/engine/host"
+	"cellmux/shellctx/shell"
 )
 
 // guestEngine is a guest without walls: the host engine under another name, with
@@ -39,17 +40,17 @@ func (g guestEngine) Up(ctx context.Context, c engine.Cell, p func(engine.Progre
 	return g.Host.Up(ctx, c, p)
 }
 
-func newGuestSubject(t *testing.T, upErr error) *subject {
+func newGuestSubject(t *testing.T, upErr error, change ...func(*Options)) *subject {
 	t.Helper()
 	home := t.TempDir()
-	b := newSubject(t, func(o *Options) {
+	b := newSubject(t, append([]func(*Options){func(o *Options) {
 		o.Engines = func(engine.Kind) (engine.Engine, error) {
 			return guestEngine{Host: host.New(host.Options{}), home: home, upErr: upErr}, nil
 		}
 		o.Env = func(context.Context, engine.Cell, int, bool) ([]string, error) {
 			return []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "WHERE=guest"}, nil
 		}
-	})
+	}}, change...)...)
 	b.cell.Kind, b.cell.WorkspaceHome = engine.Docker, home
 	return b
 }
@@ -193,3 +194,19 @@ func TestWhatAGuestSaysItsDirectoryIsIsHostile(t *testing.T) {
 }
 
 func mkfifo(path string) error { return syscall.Mkfifo(path, 0o600) }
+
+func TestTheBlockListReachesGuests(t *testing.T) {
+	blocks := func(o *Options) {
+		o.Blocks = []shell.BlockFunc{shell.ArgumentsBlocker("git", []string{"push"}, nil)}
+		o.BlockNames = []string{"git push"}
+	}
+	b := newGuestSubject(t, nil, blocks)
+	for _, line := range []string{"git push", "cd /; env git -C . push origin", "if false; then sh -c 'git push'; fi"} {
+		if e := b.run(line); e.State != NeverStarted || e.Record.Error != `"git" is not allowed by "git push" of the block list` {
+			t.Errorf("%s: %s %+v", line, e.State, e.Record)
+		}
+	}
+	if e := b.run("echo git push"); e.Record.Output != "git push\n" {
+		t.Errorf("%+v", e.Record)
+	}
+}

@@ -62,17 +62,18 @@ func (s *Service) runHost(x *execution, then func(ending)) {
 		}
 	}
 	line, cwd, note := x.request.Line, "", ""
+	foreign := false // another shell runs the line
 	if s.opts.Program != "" {
 		var (
 			argv  []string
 			posix bool
 		)
 		if argv, posix, note = s.program.use(x.ctx, dir, sh.GetEnv()); argv != nil {
-			// Inside another shell nobody of ours stands before a program's start.
-			if name := shell.FullScreen(line); name != "" {
-				then(refused(name))
+			if why := s.refused(line); why != "" {
+				never(why)
 				return
 			}
+			foreign = true
 			if line, cwd, err = programLine(argv, posix, line); err != nil {
 				never(err.Error())
 				return
@@ -81,7 +82,7 @@ func (s *Service) runHost(x *execution, then func(ending)) {
 	}
 	var left *shell.Leftover
 	sh.DoThen(x.ctx, shell.Command{
-		Source: line, Stdout: x.rec, Stderr: x.rec, Marker: x.e.ID,
+		Source: line, Stdout: x.rec, Stderr: x.rec, Marker: x.e.ID, Unblocked: foreign,
 		OnExit:     func(err error) { x.knowsExit(shell.ExitCode(err)) },
 		OnLeftover: func(l *shell.Leftover) { left = l },
 	}, func(err error) {

@@ -46,12 +46,12 @@ type Options struct {
 	// second time from the first. It must not call the Service.
 	OnRecord func(ctx context.Context, e Execution) error
 	Limits   Limits
-	Blocks   []shell.BlockFunc // for the interpreter, on the host
-	// BlockNames name the rules in messages, by position.
-	BlockNames []string
+	// Blocks refuse commands: in the interpreter call by call, in a guest and in
+	// Program the whole line, when it spells out such a call.
+	Blocks     []shell.BlockFunc
+	BlockNames []string // of the rules, by position, for messages
 	// Program is the user's own shell for commands on the host, a name or a
-	// path; "" is the interpreter. Exported variables do not persist in it, and
-	// block lists see its lines as those of sh -c.
+	// path; "" is the interpreter.
 	Program string
 	Now     func() time.Time
 	Log     *slog.Logger

@@ -106,22 +106,45 @@ func (x *execution) blocked(args []string) string {
 	if len(x.blocks) == 0 {
 		return ""
 	}
-	for _, call := range seenThrough(args, 0) {
-		for i, blocks := range x.blocks {
+	call, rule := findBlocked(seenThrough(args, 0), x.blocks, x.blockNames)
+	switch {
+	case call == nil:
+		return ""
+	case call[0] != args[0] && call[0] != baseName(args[0]):
+		return fmt.Sprintf("%q is not allowed by %s", call[0], rule)
+	}
+	return "not allowed by " + rule
+}
+
+// Blocked returns why a script must not run: it spells out a call that one of
+// the rules refuses, wherever it stands. "" is that it may, also when it cannot
+// be parsed. It is for a script that another shell runs, of which nobody is
+// asked call by call; names are as in RunOptions.BlockNames.
+func Blocked(script string, rules []BlockFunc, names []string) string {
+	if len(rules) == 0 {
+		return ""
+	}
+	call, rule := findBlocked(callsIn(script, 0), rules, names)
+	if call == nil {
+		return ""
+	}
+	return fmt.Sprintf("%q is not allowed by %s", call[0], rule)
+}
+
+// findBlocked returns the first call that a rule refuses, with the rule's name.
+func findBlocked(calls [][]string, rules []BlockFunc, names []string) (call []string, rule string) {
+	for _, call := range calls {
+		for i, blocks := range rules {
 			if !blocks(call) {
 				continue
 			}
-			rule := fmt.Sprintf("rule %d of the block list", i+1)
-			if i < len(x.blockNames) && x.blockNames[i] != "" {
-				rule = fmt.Sprintf("%q of the block list", x.blockNames[i])
+			if i < len(names) && names[i] != "" {
+				return call, fmt.Sprintf("%q of the block list", names[i])
 			}
-			if call[0] != args[0] && call[0] != baseName(args[0]) {
-				return fmt.Sprintf("%q is not allowed by %s", call[0], rule)
-			}
-			return "not allowed by " + rule
+			return call, fmt.Sprintf("rule %d of the block list", i+1)
 		}
 	}
-	return ""
+	return nil, ""
 }
 
 // refuse is what a blocked builtin becomes.

@@ -109,6 +109,8 @@ type Command struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 	Marker         string
+	// Unblocked says that the block list is not asked: the caller has (Blocked).
+	Unblocked bool
 	// OnExit is called with Do's error as soon as the foreground has ended, before
 	// its last output has arrived.
 	OnExit     func(error)
@@ -143,6 +145,9 @@ func (s *Shell) begin(c Command) (command, func(*state, error)) {
 	s.mu.Lock()
 	dir, env, list, blocks, names := s.dir, s.env, s.list, s.blocks, s.names
 	s.mu.Unlock()
+	if c.Unblocked {
+		blocks, names = nil, nil
+	}
 	return command{
 			source:     c.Source,
 			dir:        dir,

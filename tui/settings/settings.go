@@ -39,7 +39,8 @@ type Shell struct {
 	// Let agents answer ! commands without !?.
 	Ask bool `toml:"ask"`
 	// Commands that ! refuses to run: a program's name, such as "shutdown", or a
-	// program with its first arguments, such as "git push".
+	// program with arguments and options that a call must all have, such as
+	// "git push --force". A guard-rail, not a sandbox: a script goes past it.
 	Block []string `toml:"block"`
 	// Shell that runs ! commands on the host, such as "bash": a name or a path.
 	// It is started as a login shell and probed once; a profile that prints,
