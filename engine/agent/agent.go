@@ -47,6 +47,8 @@ type Set struct {
 	agents []*Agent
 	prober *prober
 	now    func() time.Time
+
+	listeners listeners
 }
 
 // New returns the built-in agents and the user's own.

@@ -97,7 +97,9 @@ func planOpencode(_ context.Context, p *planning) error {
 		}
 		p.launch.Address, p.launch.Password = fmt.Sprintf("http://127.0.0.1:%d", port), rand.Text()
 		p.env("OPENCODE_SERVER_PASSWORD", p.launch.Password)
-		defer func() { p.argv("--port", strconv.Itoa(port)) }()
+		// Whatever the user's own configuration says of a server: this one is for
+		// this host alone.
+		defer func() { p.argv("--hostname", "127.0.0.1", "--port", strconv.Itoa(port)) }()
 	}
 	const quiet = `[ -e "$2" ] || { "$3" import "$1" </dev/null >/dev/null && : >"$2"; }; shift 2; exec "$@"`
 	p.argv("sh", "-c", quiet, "sh", p.rooms.inside(imported), p.rooms.inside(marker), p.program, "--session", id)
@@ -246,10 +248,14 @@ type opencodeState struct {
 // file of a guest. A question of a subagent's session
 // counts: it holds the whole conversation up.
 func observeOpencode(s sight) Status {
-	if o, ok := opencodeOf(s); ok {
+	if !s.slot.Config.Guest.Isolated {
+		o, ok := opencodeOf(s)
+		if !ok {
+			return opencodeBefore(s) // it starts, or something else has its port
+		}
 		status, err := o.observe(s.ctx, s)
 		if err != nil {
-			return opencodeBefore(s) // it starts, or something else has its port
+			return opencodeBefore(s)
 		}
 		return status
 	}

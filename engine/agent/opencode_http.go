@@ -5,12 +5,15 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -19,7 +22,7 @@ const opencodeUser = "opencode"
 
 // freePort finds a port of the loopback that nobody listens on: opencode given a
 // busy one shows a blank screen for ever. Between this and opencode's own listen
-// another program could take it; the password then keeps us from believing it.
+// another program could take it; listeners then keeps us from talking to it.
 func freePort() (int, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -43,17 +46,54 @@ var loopbackClient = &http.Client{
 	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 }
 
-// opencodeOf is the interface of a slot's opencode. A guest's launch record is
-// never believed: it could name any port of this host.
+// listeners remembers for which panes a port was found to be the pane's own. It
+// is safe for concurrent use.
+type listeners struct {
+	mu    sync.Mutex
+	found map[string]listener // by slot
+}
+
+type listener struct{ port, pid int }
+
+// ours says whether the program that listens on a port runs in the slot's pane.
+// A launch record lies where a guest of the same workspace can write, and could
+// name any port of this host; a port that was free when it was chosen may be
+// somebody else's by now. Neither is to be told the password, or a message.
+func (l *listeners) ours(slot Slot, port int) bool {
+	want := listener{port, slot.Pane.PID}
+	l.mu.Lock()
+	known := l.found[slot.Key] == want
+	l.mu.Unlock()
+	if known {
+		return true // while that process lives, nobody else can have it
+	}
+	if want.pid <= 0 || !listensBelow(port, want.pid) {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.found == nil {
+		l.found = map[string]listener{}
+	}
+	l.found[slot.Key] = want
+	return true
+}
+
+// opencodeOf is the interface of a slot's opencode, once that listens. A guest's
+// launch record is never believed.
 func opencodeOf(s sight) (opencodeAPI, bool) {
 	if s.slot.Config.Guest.Isolated || s.launch.Agent != "opencode" || s.launch.Address == "" {
 		return opencodeAPI{}, false
 	}
 	u, err := url.Parse(s.launch.Address)
-	if err != nil || u.Scheme != "http" || u.Hostname() != "127.0.0.1" {
+	if err != nil || u.Scheme != "http" || u.Hostname() != "127.0.0.1" || u.User != nil {
 		return opencodeAPI{}, false
 	}
-	return opencodeAPI{s.launch.Address, s.launch.Password}, true
+	port, err := strconv.Atoi(u.Port())
+	if err != nil || !s.listeners.ours(s.slot, port) {
+		return opencodeAPI{}, false
+	}
+	return opencodeAPI{"http://" + u.Host, s.launch.Password}, true
 }
 
 func (o opencodeAPI) request(ctx context.Context, method, path string, body any) (*http.Request, error) {
@@ -94,7 +134,7 @@ func (o opencodeAPI) call(ctx context.Context, method, path string, body, into a
 		return err
 	}
 	if response.StatusCode/100 != 2 {
-		return fmt.Errorf("opencode answered %s to %s", response.Status, path)
+		return fmt.Errorf("opencode answered %s to %s: %w", response.Status, path, ErrNotTaken)
 	}
 	if into == nil {
 		return nil
@@ -279,7 +319,8 @@ func (o opencodeAPI) follow(ctx context.Context, touched func()) error {
 	}
 }
 
-// Direct is an agent's own interface for messages, in place of its terminal.
+// Direct is an agent's own interface for messages, in place of its terminal: no
+// paste that could go into a question, no Enter that could answer one.
 type Direct interface {
 	// Append puts text into the agent's box.
 	Append(ctx context.Context, text string) error
@@ -287,10 +328,24 @@ type Direct interface {
 	Submit(ctx context.Context) error
 }
 
-// Direct returns the interface of the agent that runs in a slot, where it has
-// one and answers.
-func (s *Set) Direct(ctx context.Context, slot Slot) (Direct, bool) {
-	if slot.Agent != "opencode" {
+// ErrNotTaken is what an agent's own interface answered in place of taking
+// something: nothing of it has reached the agent.
+var ErrNotTaken = errors.New("not taken")
+
+// Direct returns the interface of the agent that runs in an observed slot, where
+// it has one and answers.
+func (w *Watcher) Direct(ctx context.Context, key string) (Direct, bool) {
+	w.mu.Lock()
+	slot, ok := w.slots[key]
+	w.mu.Unlock()
+	if !ok {
+		return nil, false
+	}
+	return w.set.direct(ctx, slot)
+}
+
+func (s *Set) direct(ctx context.Context, slot Slot) (Direct, bool) {
+	if slot.Agent != "opencode" || slot.Pane.Dead {
 		return nil, false
 	}
 	o, ok := opencodeOf(s.sightOf(slot))
@@ -306,10 +361,23 @@ func (s *Set) Direct(ctx context.Context, slot Slot) (Direct, bool) {
 
 // Append implements Direct.
 func (o opencodeAPI) Append(ctx context.Context, text string) error {
-	return o.call(ctx, http.MethodPost, "/tui/append-prompt", map[string]string{"text": text}, nil)
+	return o.tell(ctx, "/tui/append-prompt", map[string]string{"text": text})
 }
 
-// Submit implements Direct.
+// Submit implements Direct. It does what Enter does in the box, with the mode
+// and the model that the user has chosen there; a dialog does not get it.
 func (o opencodeAPI) Submit(ctx context.Context) error {
-	return o.call(ctx, http.MethodPost, "/tui/submit-prompt", nil, nil)
+	return o.tell(ctx, "/tui/submit-prompt", nil)
+}
+
+// tell hands something to opencode's screen, which answers whether it was taken.
+func (o opencodeAPI) tell(ctx context.Context, path string, body any) error {
+	var taken bool
+	if err := o.call(ctx, http.MethodPost, path, body, &taken); err != nil {
+		return err
+	}
+	if !taken {
+		return fmt.Errorf("opencode refused %s: %w", path, ErrNotTaken)
+	}
+	return nil
 }

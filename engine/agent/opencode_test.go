@@ -1,13 +1,19 @@
 package agent
 
 import (
-	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -89,7 +95,7 @@ func TestOpencodeOnTheHostIsALevelOverHTTP(t *testing.T) {
 			replace := strings.NewReplacer("SESSION", session)
 			f.status, f.permission, f.messages = replace.Replace(test.status), replace.Replace(test.permission), test.messages
 			writeLaunch(t, in.Config.WorkspaceHome, launch{Agent: "opencode", Session: session, Address: server.URL, Password: f.password})
-			s := New(Options{}).sightOf(Slot{Key: "api-0", Agent: "opencode", Config: in.Config, Home: in.Home, SessionID: in.SessionID})
+			s := New(Options{}).sightOf(Slot{Key: "api-0", Agent: "opencode", Config: in.Config, Home: in.Home, SessionID: in.SessionID, Pane: ownPane()})
 			got := observeOpencode(s)
 			if got.State != test.want || got.Detail+got.Question != test.text {
 				t.Errorf("%v detail %q question %q, want %v %q", got.State, got.Detail, got.Question, test.want, test.text)
@@ -158,7 +164,7 @@ func TestOpencodeEventsReachTheStatus(t *testing.T) {
 	writeLaunch(t, in.Config.WorkspaceHome, launch{Agent: "opencode", Session: session, Address: server.URL, Password: "secret"})
 	w := startWatcher(t, WatchOptions{Opened: func(int) (time.Time, bool) { return time.Time{}, false }})
 	defer server.CloseClientConnections()
-	w.Observe([]Slot{{Key: "api-0", Agent: "opencode", Config: in.Config, Home: in.Home, SessionID: in.SessionID, Pane: tmux.Pane{ID: "%1"}}})
+	w.Observe([]Slot{{Key: "api-0", Agent: "opencode", Config: in.Config, Home: in.Home, SessionID: in.SessionID, Pane: ownPane()}})
 	eventually(t, 30*time.Second, "idle", func() bool { return w.Status("api-0").State == Idle })
 
 	<-gate
@@ -168,23 +174,114 @@ func TestOpencodeEventsReachTheStatus(t *testing.T) {
 	eventually(t, 30*time.Second, "working", func() bool { return w.Status("api-0").State == Working })
 }
 
-func TestAGuestsLaunchRecordCannotNameAPortOfTheHost(t *testing.T) {
-	reached := false
-	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached = true }))
+// ownPane is a pane whose program is this test, which listens itself.
+func ownPane() tmux.Pane { return tmux.Pane{ID: "%1", PID: os.Getpid()} }
+
+func TestLaunchRecordCannotNameAPortThatIsNotThePanes(t *testing.T) {
+	var reached atomic.Bool
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached.Store(true) }))
 	defer server.Close()
-	for _, guest := range []bool{true, false} {
-		in := newInput(t, guest)
-		address := server.URL
-		if !guest {
-			address = strings.Replace(address, "127.0.0.1", "127.0.0.1@example.invalid", 1)
+	other := exec.Command("sleep", "60")
+	if err := other.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = other.Process.Kill(); _ = other.Wait() }()
+	for _, c := range []struct {
+		name     string
+		isolated bool
+		address  string
+		pid      int
+	}{
+		{"a guest's", true, server.URL, os.Getpid()},
+		{"another host", false, strings.Replace(server.URL, "127.0.0.1", "127.0.0.1@example.invalid", 1), os.Getpid()},
+		{"a name with a user", false, strings.Replace(server.URL, "127.0.0.1", "x@127.0.0.1", 1), os.Getpid()},
+		{"a port of another program", false, server.URL, other.Process.Pid},
+		{"a pane that is not known", false, server.URL, 0},
+		{"no port", false, "http://127.0.0.1", os.Getpid()},
+	} {
+		if c.pid == other.Process.Pid && runtime.GOOS != "linux" {
+			continue // who listens is not known there
 		}
-		writeLaunch(t, in.Config.WorkspaceHome, launch{Agent: "opencode", Session: "ses_1", Address: address})
+		in := newInput(t, c.isolated)
+		writeLaunch(t, in.Config.WorkspaceHome, launch{Agent: "opencode", Session: "ses_1", Address: c.address, Password: "secret"})
 		set := New(Options{})
-		slot := Slot{Key: "api-0", Agent: "opencode", Config: in.Config, Home: in.Home}
+		slot := Slot{Key: "api-0", Agent: "opencode", Config: in.Config, Home: in.Home, Pane: tmux.Pane{ID: "%1", PID: c.pid}}
 		observeOpencode(set.sightOf(slot))
-		if _, ok := set.Direct(context.Background(), slot); ok || reached {
-			t.Errorf("guest %v: a forged address was used", guest)
+		if _, ok := set.direct(t.Context(), slot); ok || reached.Load() {
+			t.Errorf("%s: a forged address was used", c.name)
 		}
+	}
+}
+
+func TestOpencodesInterfaceIsPrivateAndItsPasswordInNoArgv(t *testing.T) {
+	in := newInput(t, false)
+	plan := mustPlan(t, "opencode", in)
+	var record launch
+	if _, err := readJSON(in.Config.WorkspaceHome, filepath.Join(SlotDir(in.Config), launchFile), &record); err != nil {
+		t.Fatal(err)
+	}
+	argv := strings.Join(plan.Argv, " ")
+	port := record.Address[strings.LastIndexByte(record.Address, ':')+1:]
+	if !strings.HasSuffix(argv, "--hostname 127.0.0.1 --port "+port) {
+		t.Errorf("argv %q does not bind %s to the loopback", argv, record.Address)
+	}
+	if len(record.Password) < 20 || strings.Contains(argv, record.Password) {
+		t.Errorf("the password %q is short or in argv %q", record.Password, argv)
+	}
+	if !slices.Contains(plan.Env, "OPENCODE_SERVER_PASSWORD="+record.Password) {
+		t.Error("opencode is not told its password")
+	}
+	info, err := os.Stat(filepath.Join(SlotDir(in.Config), launchFile))
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the launch record is %v, %v", info.Mode(), err)
+	}
+	again := mustPlan(t, "opencode", in)
+	if slices.Contains(again.Env, "OPENCODE_SERVER_PASSWORD="+record.Password) {
+		t.Error("two starts share a password")
+	}
+	guest := mustPlan(t, "opencode", newInput(t, true))
+	if argv := strings.Join(guest.Argv, " "); strings.Contains(argv, "--port") {
+		t.Errorf("in a guest it listens: %q", argv)
+	}
+}
+
+func TestOpencodeTakesTextByItsInterface(t *testing.T) {
+	var did []string
+	answer := "true"
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if user, password, _ := r.BasicAuth(); user != "opencode" || password != "secret" {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		if r.Method == http.MethodGet {
+			fmt.Fprint(w, "{}")
+			return
+		}
+		body, _ := io.ReadAll(r.Body)
+		did = append(did, r.URL.Path+" "+string(body))
+		fmt.Fprint(w, answer)
+	}))
+	defer server.Close()
+	in := newInput(t, false)
+	writeLaunch(t, in.Config.WorkspaceHome, launch{Agent: "opencode", Session: "ses_1", Address: server.URL, Password: "secret"})
+	slot := Slot{Key: "api-0", Agent: "opencode", Config: in.Config, Home: in.Home, Pane: ownPane()}
+	direct, ok := New(Options{}).direct(t.Context(), slot)
+	if !ok {
+		t.Fatal("no interface")
+	}
+	if err := errors.Join(direct.Append(t.Context(), "fix\n\"it\""), direct.Submit(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(did, "; "); got != `/tui/append-prompt {"text":"fix\n\"it\""}; /tui/submit-prompt ` {
+		t.Error(got)
+	}
+	answer = "false"
+	if err := direct.Append(t.Context(), "x"); !errors.Is(err, ErrNotTaken) {
+		t.Errorf("what it refuses is %v", err)
+	}
+	writeLaunch(t, in.Config.WorkspaceHome, launch{Agent: "opencode", Session: "ses_1", Address: server.URL, Password: "other"})
+	if _, ok := New(Options{}).direct(t.Context(), slot); ok {
+		t.Error("a wrong password is an interface")
 	}
 }
 

@@ -2,6 +2,7 @@ package agent_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -36,6 +37,7 @@ type lab struct {
 	t       *testing.T
 	name    string
 	agent   *agent.Agent
+	set     *agent.Set
 	mock    *agenttest.Mock
 	home    string
 	project string
@@ -78,6 +80,7 @@ func newLab(t *testing.T, name string) *lab {
 		"CLAUDECODE=1", "CLAUDE_CODE_CHILD_SESSION=1",
 	}, agenttest.Home(t, name, l.home, l.mock.URL(), l.project)...)
 	set := agent.New(agent.Options{Runner: proc.New(), Environ: l.environ})
+	l.set = set
 	l.agent, _ = set.Lookup(name)
 	l.tmux = tmux.New(tmux.Options{Runner: proc.New(), Socket: "real", RuntimeDir: filepath.Join(dir, "run"), Env: l.environ, Timeout: 10 * time.Second})
 	l.tmux.SetSize(110, 40)
@@ -289,6 +292,21 @@ func (l *lab) dump() {
 		}
 		return nil
 	})
+}
+
+// launchOf reads the address and the password of an interface from a slot's
+// launch record.
+func (l *lab) launchOf(app string) (address, password string) {
+	l.t.Helper()
+	data, err := os.ReadFile(filepath.Join(l.cell.WorkspaceHome, ".devcell", "agents", app, "launch.json"))
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	var record struct{ Address, Password string }
+	if err := json.Unmarshal(data, &record); err != nil || record.Password == "" {
+		l.t.Fatalf("%s, %v", data, err)
+	}
+	return record.Address, record.Password
 }
 
 func (l *lab) request(what string, match func(agenttest.Request) bool) agenttest.Request {

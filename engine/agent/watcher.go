@@ -299,6 +299,8 @@ type sight struct {
 	now    time.Time
 	before Status
 	screen func() []string // the visible rows, or nil; asked only where needed
+	// listeners tells whose a port of this host is.
+	listeners *listeners
 }
 
 // sightOf is what can be seen of a slot without asking anybody: its places, and
@@ -309,7 +311,7 @@ func (s *Set) sightOf(slot Slot) sight {
 	if r.agentHome == "" {
 		r.agentHome = slot.Config.WorkspaceHome
 	}
-	seen := sight{ctx: context.Background(), slot: slot, rooms: r, now: s.now(), screen: func() []string { return nil }}
+	seen := sight{ctx: context.Background(), slot: slot, rooms: r, now: s.now(), screen: func() []string { return nil }, listeners: &s.listeners}
 	if slot.Config.WorkspaceHome == "" {
 		return seen
 	}

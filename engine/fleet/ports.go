@@ -47,6 +47,9 @@ type Watcher interface {
 	Read(ctx context.Context)
 	// Status returns what is known of a slot, by its key (Ref.String).
 	Status(key string) agent.Status
+	// Direct returns the interface for messages of the agent that runs in a slot,
+	// where it has one besides its terminal and answers.
+	Direct(ctx context.Context, key string) (agent.Direct, bool)
 	// Changes tells that the status of some slot has changed; it holds one.
 	Changes() <-chan struct{}
 }

@@ -22,17 +22,40 @@ type Terminal interface {
 	Keys(ctx context.Context, pane string, keys ...string) error
 }
 
-// Transport hands text to a live agent pane: tmux pastes, the agent's
-// declaration says when and how. It is a convo.PaneTransport, safe for
-// concurrent use.
+// Transport hands text to a live agent pane: by the agent's own interface where
+// it has one, else tmux pastes; the agent's declaration says when and how. It is
+// a convo.PaneTransport, safe for concurrent use.
 type Transport struct {
 	terminal Terminal
 	agents   *agent.Set
 	watcher  Watcher
 	fleet    *Fleet // nil until Of
 
-	mu   sync.Mutex
-	seen map[string]bool // by slot: the text was seen in the box before Enter
+	mu       sync.Mutex
+	attempts map[string]attempt // the newest of each slot
+}
+
+// attempt is what Enter and Submitted must know of the paste before them.
+type attempt struct {
+	direct agent.Direct // by which the text went in; nil: tmux pasted it
+	seen   bool         // the text was seen in the box before Enter
+}
+
+func (t *Transport) note(target convo.Target, change func(*attempt)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.attempts == nil {
+		t.attempts = map[string]attempt{}
+	}
+	a := t.attempts[keyOf(target)]
+	change(&a)
+	t.attempts[keyOf(target)] = a
+}
+
+func (t *Transport) noted(target convo.Target) attempt {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.attempts[keyOf(target)]
 }
 
 var _ convo.PaneTransport = (*Transport)(nil)
@@ -92,13 +115,30 @@ func (t *Transport) look(ctx context.Context, target convo.Target, pane tmux.Pan
 
 func keyOf(target convo.Target) string { return Ref{target.Cell, target.Slot}.String() }
 
-// Paste puts text into the agent's box as one bracketed paste.
+// Paste puts text into the agent's box: by its own interface, else as one
+// bracketed paste.
 func (t *Transport) Paste(ctx context.Context, target convo.Target, text string) error {
 	pane, err := t.pane(ctx, target)
 	if err != nil {
 		return err
 	}
+	text = closed(text)
+	direct, has := t.watcher.Direct(ctx, keyOf(target))
+	t.note(target, func(a *attempt) { *a = attempt{direct: direct} })
+	if has {
+		return refused(direct.Append(ctx, text))
+	}
 	return refused(t.terminal.Paste(ctx, pane.ID, text))
+}
+
+// closed ends the word that a text ends in, where agents would complete it: a
+// list of files or of names is open then, and takes the Enter.
+func closed(text string) string {
+	last := text[strings.LastIndexFunc(text, unicode.IsSpace)+1:]
+	if strings.ContainsAny(last, "@$") {
+		return text + " "
+	}
+	return text
 }
 
 // Times around a paste. An agent that gets Enter too early takes it for a line
@@ -121,12 +161,10 @@ func (t *Transport) Enter(ctx context.Context, target convo.Target) error {
 	if err != nil {
 		return err
 	}
-	t.mu.Lock()
-	if t.seen == nil {
-		t.seen = map[string]bool{}
+	t.note(target, func(a *attempt) { a.seen = seen })
+	if direct := t.noted(target).direct; direct != nil {
+		return direct.Submit(ctx) // what it is told it takes as a command, no key follows a paste
 	}
-	t.seen[keyOf(target)] = seen
-	t.mu.Unlock()
 	if err := pause(ctx, max(a.Settle(), leastSettle)); err != nil {
 		return err
 	}
@@ -177,9 +215,10 @@ func (t *Transport) pane(ctx context.Context, target convo.Target) (tmux.Pane, e
 	return pane, nil
 }
 
-// refused marks the errors with which tmux proves that nothing was typed.
+// refused marks the errors with which tmux, or an agent's own interface, proves
+// that nothing was typed.
 func refused(err error) error {
-	if errors.Is(err, tmux.ErrDead) || errors.Is(err, tmux.ErrGone) || errors.Is(err, tmux.ErrNoServer) {
+	if errors.Is(err, tmux.ErrDead) || errors.Is(err, tmux.ErrGone) || errors.Is(err, tmux.ErrNoServer) || errors.Is(err, agent.ErrNotTaken) {
 		return fmt.Errorf("%w: %w", convo.ErrRefused, err)
 	}
 	return err
@@ -199,9 +238,7 @@ var errNoProof = errors.New("the agent gave no sign of it")
 // box that held the text before Enter and is empty and ready after it. A box
 // that still holds it proves the contrary.
 func (t *Transport) Submitted(ctx context.Context, target convo.Target, text string, since time.Time) (bool, error) {
-	t.mu.Lock()
-	seen := t.seen[keyOf(target)]
-	t.mu.Unlock()
+	seen := t.noted(target).seen
 	tick := time.NewTicker(proofInterval)
 	defer tick.Stop()
 	var last agent.Box

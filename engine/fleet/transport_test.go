@@ -110,6 +110,80 @@ func TestEnterComesAfterTheTextStandsInTheBox(t *testing.T) {
 	}
 }
 
+// direct is an agent's own interface that writes into a terminal's box.
+type direct struct {
+	terminal  *terminal
+	appendErr error
+}
+
+func (d *direct) Append(_ context.Context, text string) error {
+	d.terminal.mu.Lock()
+	defer d.terminal.mu.Unlock()
+	if d.appendErr != nil {
+		return d.appendErr
+	}
+	d.terminal.did, d.terminal.text = append(d.terminal.did, "append"), text
+	return nil
+}
+
+func (d *direct) Submit(context.Context) error {
+	d.terminal.mu.Lock()
+	defer d.terminal.mu.Unlock()
+	d.terminal.did, d.terminal.text = append(d.terminal.did, "submit"), ""
+	return nil
+}
+
+func TestAgentsOwnInterfaceIsUsedInPlaceOfItsTerminal(t *testing.T) {
+	transport, term, w, target := newTransport()
+	own := &direct{terminal: term}
+	w.direct = own
+	if err := errors.Join(transport.Paste(t.Context(), target, "hello"), transport.Enter(t.Context(), target)); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(term.did, ", "); got != "append, submit" {
+		t.Errorf("did %s, want no key and no paste", got)
+	}
+	// A refusal proves that nothing was typed; no answer does not.
+	own.appendErr = fmt.Errorf("append: %w", agent.ErrNotTaken)
+	if err := transport.Paste(t.Context(), target, "x"); !errors.Is(err, convo.ErrRefused) {
+		t.Errorf("a refusal is %v", err)
+	}
+	own.appendErr = context.DeadlineExceeded
+	if err := transport.Paste(t.Context(), target, "x"); err == nil || errors.Is(err, convo.ErrRefused) {
+		t.Errorf("no answer is %v", err)
+	}
+	// Text that tmux pasted gets tmux's Enter, although the interface answers by
+	// now.
+	w.direct, term.did = nil, nil
+	if err := transport.Paste(t.Context(), target, "hello"); err != nil {
+		t.Fatal(err)
+	}
+	w.direct = &direct{terminal: term}
+	if err := transport.Enter(t.Context(), target); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(term.did, ", "); got != "paste %1, Enter" {
+		t.Error(got)
+	}
+}
+
+func TestEnterIsNotTakenByAListOfCompletions(t *testing.T) {
+	for text, want := range map[string]string{
+		"what is in @README.md": "what is in @README.md ",
+		"a line\n@":             "a line\n@ ",
+		"mail me@example.org":   "mail me@example.org ",
+		"use $skill":            "use $skill ",
+		"@README.md is wrong":   "@README.md is wrong",
+		"plain":                 "plain",
+		"":                      "",
+	} {
+		transport, term, _, target := newTransport()
+		if err := transport.Paste(t.Context(), target, text); err != nil || term.text != want {
+			t.Errorf("%q goes in as %q, %v", text, term.text, err)
+		}
+	}
+}
+
 func TestRefusalsOfTmuxLeaveTheMessageQueued(t *testing.T) {
 	for _, err := range []error{tmux.ErrDead, tmux.ErrGone, tmux.ErrNoServer} {
 		transport, term, _, target := newTransport()

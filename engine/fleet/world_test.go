@@ -210,6 +210,11 @@ type watcher struct {
 	status   map[string]agent.Status
 	observed []agent.Slot
 	changes  chan struct{}
+	direct   agent.Direct
+}
+
+func (w *watcher) Direct(context.Context, string) (agent.Direct, bool) {
+	return w.direct, w.direct != nil
 }
 
 func (w *watcher) Observe(slots []agent.Slot) {
