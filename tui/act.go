@@ -59,7 +59,7 @@ func (m *Model) act(name, key string) tea.Cmd {
 	case "trust":
 		return m.perform(showApproval{cell: cell.Name})
 	case "review":
-		return m.perform(sendText{[]fleet.Ref{slot.Ref}, "Review the uncommitted changes of this project. Name defects first, each with file and line."})
+		return m.perform(reviewWork{slot.Ref})
 	case "commit":
 		if cell.CommitsOnHost {
 			return m.perform(showProposal{cell: cell.Name})

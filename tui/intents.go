@@ -58,7 +58,8 @@ type (
 		cell, message string
 		shown         fleet.Proposal
 	}
-	sendText struct {
+	reviewWork struct{ ref fleet.Ref }
+	sendText   struct {
 		refs []fleet.Ref
 		text string
 	}

@@ -95,6 +95,12 @@ func (m *Model) perform(i intent) tea.Cmd {
 		return m.work(i.ref, quickly, func(ctx context.Context) done {
 			return done{what: "interrupted " + i.ref.String(), err: f.Interrupt(ctx, i.ref)}
 		})
+	case reviewWork:
+		m.say("Opening a reviewer in " + i.ref.Cell + " …")
+		return m.work(i.ref, slowly, func(ctx context.Context) done {
+			ref, entry, err := m.ports.Conversation.Review(ctx, i.ref)
+			return done{what: "asked " + ref.String() + " for a review: " + deliveryText(entry), err: err, choose: &ref}
+		})
 	case trustCell:
 		return m.work(fleet.Ref{Cell: i.cell, Slot: fleet.WholeCell}, quickly, func(ctx context.Context) done {
 			return done{what: "approved the project file of " + i.cell, err: f.Trust(ctx, i.cell, i.hash), then: i.then}

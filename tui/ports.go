@@ -92,6 +92,9 @@ type Shell interface {
 type Conversation interface {
 	// Send stores a message for a slot and delivers it when it can be.
 	Send(ctx context.Context, r fleet.Ref, text string) (convo.Entry, error)
+	// Review asks for a review of the cell's uncommitted work, in a slot of its
+	// own whose agent may change nothing.
+	Review(ctx context.Context, r fleet.Ref) (fleet.Ref, convo.Entry, error)
 	Page(ctx context.Context, r fleet.Ref, before int64, n int) ([]convo.Entry, error)
 	Search(ctx context.Context, q convo.Query) ([]convo.Hit, error)
 	// Around returns up to n messages before a found one and n from it on.

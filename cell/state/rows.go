@@ -27,6 +27,7 @@ type Slot struct {
 	Notes        []string  // what the last launch had to say, for the Info tab
 	Moved        time.Time // when its agent last went to another conversation; zero is never
 	Stopped      bool      // the user stopped it; false with no pane means it was lost
+	Review       bool      // its agent is started read-only, always
 	Archived     bool
 	Created      time.Time
 }

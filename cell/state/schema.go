@@ -71,4 +71,6 @@ CREATE TABLE state_directories (
 	trusted   INTEGER NOT NULL,
 	at        INTEGER NOT NULL
 ) STRICT;
+`, `
+ALTER TABLE state_slots ADD COLUMN review INTEGER NOT NULL DEFAULT 0; -- its agent may change nothing
 `}

@@ -32,9 +32,9 @@ func (db *DB) CreateSlot(ctx context.Context, s Slot) (Slot, error) {
 		}
 		s.SessionID = cell.SessionID(fmt.Sprintf("%s-%d", s.Cell, s.Number))
 		_, err = tx.ExecContext(ctx, `INSERT INTO state_slots
-			(cell, number, agent, command, session, agent_session, title, stopped, archived, created)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-			s.Cell, s.Number, s.Agent, command, s.SessionID, s.AgentSession, s.Title, s.Stopped, s.Archived, moment(s.Created))
+			(cell, number, agent, command, session, agent_session, title, stopped, archived, created, review)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+			s.Cell, s.Number, s.Agent, command, s.SessionID, s.AgentSession, s.Title, s.Stopped, s.Archived, moment(s.Created), s.Review)
 		return err
 	})
 	if err != nil {
@@ -43,7 +43,7 @@ func (db *DB) CreateSlot(ctx context.Context, s Slot) (Slot, error) {
 	return s, nil
 }
 
-const slotColumns = `s.cell, s.number, s.agent, s.command, s.session, s.agent_session, s.title, s.stopped, s.archived, s.created, s.notes,
+const slotColumns = `s.cell, s.number, s.agent, s.command, s.session, s.agent_session, s.title, s.stopped, s.archived, s.created, s.notes, s.review,
 	(SELECT coalesce(max(left_at), 0) FROM state_left_sessions l WHERE l.cell = s.cell AND l.number = s.number)`
 
 const liveSlots = ` FROM state_slots s JOIN state_cells c ON c.name = s.cell WHERE s.deleted = 0 AND c.deleted = 0`
@@ -81,7 +81,7 @@ func (db *DB) querySlots(ctx context.Context, query string, args ...any) ([]Slot
 		var s Slot
 		var command, notes string
 		var created, moved int64
-		if err := rows.Scan(&s.Cell, &s.Number, &s.Agent, &command, &s.SessionID, &s.AgentSession, &s.Title, &s.Stopped, &s.Archived, &created, &notes, &moved); err != nil {
+		if err := rows.Scan(&s.Cell, &s.Number, &s.Agent, &command, &s.SessionID, &s.AgentSession, &s.Title, &s.Stopped, &s.Archived, &created, &notes, &s.Review, &moved); err != nil {
 			return nil, err
 		}
 		if notes != "" {

@@ -36,6 +36,11 @@ type Options struct {
 type Custom struct {
 	Name    string
 	Command []string // program and arguments
+	// Headless are the program and arguments of one turn without a terminal,
+	// whose prompt comes on standard input and whose output is the answer; nil is
+	// none.
+	Headless  []string
+	Interrupt []string // keys; nil is Escape
 	// Settle is how long after a paste the Enter must wait; 0 is 300 ms.
 	Settle time.Duration
 	// Screen says what a row of its screen means; empty fields mean nothing.
@@ -209,6 +214,10 @@ func (a *Agent) Interrupt(ctx context.Context, send func(ctx context.Context, ke
 	}
 	return nil
 }
+
+// ReadOnly says how a review by this agent is kept from changing anything; "" is
+// an agent that cannot be kept from it, and must not be asked for one.
+func (a *Agent) ReadOnly() string { return a.readOnly }
 
 // StashKeys put a half-typed draft aside so that it comes back after the next
 // message; nil where the agent cannot.

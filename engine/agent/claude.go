@@ -32,15 +32,16 @@ func claude() declaration {
 			// Without it the preview and the log have no history to show.
 			"CLAUDE_CODE_DISABLE_ALTERNATE_SCREEN=1",
 		},
-		session: sessionUUID,
-		holders: claudeHolders,
-		costs:   claudeCosts,
-		asks:    claudeContact,
-		plan:    planClaude,
-		observe: observeClaude,
-		sources: func(s sight) []string { return []string{filepath.Join(claudeDir(s), "sessions")} },
-		box:     claudeBox,
-		stream:  claudeStream,
+		session:  sessionUUID,
+		holders:  claudeHolders,
+		costs:    claudeCosts,
+		asks:     claudeContact,
+		plan:     planClaude,
+		observe:  observeClaude,
+		sources:  func(s sight) []string { return []string{filepath.Join(claudeDir(s), "sessions")} },
+		box:      claudeBox,
+		stream:   claudeStream,
+		readOnly: "`--tools Read,Grep,Glob` in plan mode, without MCP servers and without the project's settings",
 		facts: facts{
 			identity: "`--session-id` the first time, `--resume` once its transcript exists",
 			overlay:  "`--append-system-prompt-file` and `--system-prompt-snapshot off` on every start",
@@ -125,7 +126,7 @@ func planClaude(ctx context.Context, p *planning) error {
 		p.argv("--settings", p.rooms.inside(settings))
 	}
 	if p.Review {
-		p.argv("--permission-mode", "plan", "--disallowedTools", "Bash,Edit,Write,NotebookEdit")
+		p.argv("--permission-mode", "plan", "--tools", "Read,Grep,Glob", "--strict-mcp-config", "--setting-sources", "user")
 	}
 	settings := filepath.Join(dir, ".claude.json")
 	switch {

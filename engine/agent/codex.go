@@ -40,8 +40,9 @@ func codex() declaration {
 			}
 			return nil
 		},
-		box:    codexBox,
-		stream: codexStream,
+		box:      codexBox,
+		stream:   codexStream,
+		readOnly: "`--sandbox read-only` and no approval of anything beyond, without the project's documents",
 		facts: facts{
 			identity: "a seeded rollout, then `resume`; the hook's ID where codex does not take the seed",
 			overlay:  "`developer_instructions` on the first turn, later changes by the SessionStart hook's additional context",

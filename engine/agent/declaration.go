@@ -58,8 +58,15 @@ type declaration struct {
 	// box reads the input box from the screen.
 	box func(l Look) Box
 
+	// readOnly is how a review is kept from changing anything, in words for
+	// docs/agents.md; "" is an agent that cannot be kept from it.
+	readOnly string
+
 	// stream reads one event of a headless turn's output; nil has none.
 	stream func(t *TurnReader, event []byte)
+
+	// printsAnswer says that the whole output of a headless turn is its answer.
+	printsAnswer bool
 
 	// facts for docs/agents.md.
 	facts facts

@@ -43,6 +43,12 @@ out, and ` + "`cellmux doctor`" + ` and the Info tab say what that costs.
 	}
 	b.WriteString(conversationRules)
 	b.WriteString(contactRules)
+	b.WriteString("\nA review (`:review`, `cellmux review`) runs in a slot of its own, which stays read-only:\n\n")
+	for _, d := range builtin() {
+		if d.readOnly != "" {
+			fmt.Fprintf(&b, "- %s: %s\n", d.name, d.readOnly)
+		}
+	}
 	b.WriteString("\nSwitches that are set where you have not set them:\n\n")
 	for _, d := range builtin() {
 		if len(d.quiet) > 0 {

@@ -39,8 +39,9 @@ func gemini() declaration {
 			}
 			return nil
 		},
-		box:    geminiBox,
-		stream: geminiStream,
+		box:      geminiBox,
+		stream:   geminiStream,
+		readOnly: "`--approval-mode plan`",
 		facts: facts{
 			identity: "`--session-id` the first time, `--resume` once the model has answered; a home of its own for each slot",
 			overlay:  "GEMINI.md of that home, read on every start",

@@ -17,6 +17,7 @@ func grok() declaration {
 		rule:      &ScreenRule{},
 		observe:   func(sight) Status { return Status{} },
 		box:       ScreenRule{}.read,
+		readOnly:  "`--deny '*'`",
 		plan: func(_ context.Context, p *planning) error {
 			p.argv(p.program)
 			p.note("grok is declared from its documentation: its conversation is not resumed")

@@ -41,8 +41,9 @@ func opencode() declaration {
 			}
 			return o.follow, o.address
 		},
-		box:    opencodeBox,
-		stream: opencodeStream,
+		box:      opencodeBox,
+		stream:   opencodeStream,
+		readOnly: "every permission denied, to its built-in agents too",
 		facts: facts{
 			identity: "`import` of an empty session whose `ses_` ID is derived from ours, then `--session`",
 			overlay:  "`instructions` of the inline config, read on every start",

@@ -333,18 +333,18 @@ type Direct interface {
 var ErrNotTaken = errors.New("not taken")
 
 // Direct returns the interface of the agent that runs in an observed slot, where
-// it has one and answers.
-func (w *Watcher) Direct(ctx context.Context, key string) (Direct, bool) {
+// it has one. It asks nobody.
+func (w *Watcher) Direct(key string) (Direct, bool) {
 	w.mu.Lock()
 	slot, ok := w.slots[key]
 	w.mu.Unlock()
 	if !ok {
 		return nil, false
 	}
-	return w.set.direct(ctx, slot)
+	return w.set.direct(slot)
 }
 
-func (s *Set) direct(ctx context.Context, slot Slot) (Direct, bool) {
+func (s *Set) direct(slot Slot) (Direct, bool) {
 	if slot.Agent != "opencode" || slot.Pane.Dead {
 		return nil, false
 	}
@@ -352,15 +352,16 @@ func (s *Set) direct(ctx context.Context, slot Slot) (Direct, bool) {
 	if !ok {
 		return nil, false
 	}
-	var running map[string]json.RawMessage
-	if err := o.call(ctx, http.MethodGet, "/session/status", nil, &running); err != nil {
-		return nil, false
-	}
 	return o, true
 }
 
-// Append implements Direct.
+// Append implements Direct. A program that does not answer at all is found out
+// before it is told anything.
 func (o opencodeAPI) Append(ctx context.Context, text string) error {
+	var running map[string]json.RawMessage
+	if err := o.call(ctx, http.MethodGet, "/session/status", nil, &running); err != nil {
+		return fmt.Errorf("%w: %w", ErrNotTaken, err)
+	}
 	return o.tell(ctx, "/tui/append-prompt", map[string]string{"text": text})
 }
 

@@ -207,7 +207,7 @@ func TestLaunchRecordCannotNameAPortThatIsNotThePanes(t *testing.T) {
 		set := New(Options{})
 		slot := Slot{Key: "api-0", Agent: "opencode", Config: in.Config, Home: in.Home, Pane: tmux.Pane{ID: "%1", PID: c.pid}}
 		observeOpencode(set.sightOf(slot))
-		if _, ok := set.direct(t.Context(), slot); ok || reached.Load() {
+		if _, ok := set.direct(slot); ok || reached.Load() {
 			t.Errorf("%s: a forged address was used", c.name)
 		}
 	}
@@ -265,7 +265,7 @@ func TestOpencodeTakesTextByItsInterface(t *testing.T) {
 	in := newInput(t, false)
 	writeLaunch(t, in.Config.WorkspaceHome, launch{Agent: "opencode", Session: "ses_1", Address: server.URL, Password: "secret"})
 	slot := Slot{Key: "api-0", Agent: "opencode", Config: in.Config, Home: in.Home, Pane: ownPane()}
-	direct, ok := New(Options{}).direct(t.Context(), slot)
+	direct, ok := New(Options{}).direct(slot)
 	if !ok {
 		t.Fatal("no interface")
 	}
@@ -280,8 +280,11 @@ func TestOpencodeTakesTextByItsInterface(t *testing.T) {
 		t.Errorf("what it refuses is %v", err)
 	}
 	writeLaunch(t, in.Config.WorkspaceHome, launch{Agent: "opencode", Session: "ses_1", Address: server.URL, Password: "other"})
-	if _, ok := New(Options{}).direct(t.Context(), slot); ok {
-		t.Error("a wrong password is an interface")
+	if direct, ok = New(Options{}).direct(slot); !ok {
+		t.Fatal("no interface")
+	}
+	if err := direct.Append(t.Context(), "x"); !errors.Is(err, ErrNotTaken) || len(did) != 3 {
+		t.Errorf("with a wrong password: %v, did %q", err, did)
 	}
 }
 

@@ -31,8 +31,8 @@ func (w bySlot) Status(ref string) agent.Status {
 	return w.Watcher.Status(strings.Replace(ref, ":", "-", 1))
 }
 
-func (w bySlot) Direct(ctx context.Context, ref string) (agent.Direct, bool) {
-	return w.Watcher.Direct(ctx, strings.Replace(ref, ":", "-", 1))
+func (w bySlot) Direct(ref string) (agent.Direct, bool) {
+	return w.Watcher.Direct(strings.Replace(ref, ":", "-", 1))
 }
 
 func TestRealOpencodeOnTheHostGetsMessagesByItsInterface(t *testing.T) {
@@ -52,12 +52,22 @@ func TestRealOpencodeOnTheHostGetsMessagesByItsInterface(t *testing.T) {
 	}
 	send := func(text string) {
 		t.Helper()
-		l.until(startup, "it takes a message", func() bool { s := state(); return s.Ready && !s.Asking && !s.Draft && !s.Busy })
-		since := time.Now()
-		if err := errors.Join(transport.Paste(t.Context(), target, text), transport.Enter(t.Context(), target)); err != nil {
+		var since time.Time
+		l.until(startup, "it takes a message", func() bool {
+			if s := state(); !s.Ready || s.Asking || s.Draft || s.Busy {
+				return false
+			}
+			since = time.Now()
+			err := transport.Paste(t.Context(), target, text)
+			if err != nil && !errors.Is(err, convo.ErrRefused) {
+				t.Fatal(err)
+			}
+			return err == nil // refused is queued, and tried again
+		})
+		if err := transport.Enter(t.Context(), target); err != nil {
 			t.Fatal(err)
 		}
-		proof, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		proof, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 		defer cancel()
 		if proven, err := transport.Submitted(proof, target, text, since); !proven || err != nil {
 			t.Fatalf("no proof of %.40q: %v, %v", text, proven, err)
@@ -98,7 +108,7 @@ func TestRealOpencodeOnTheHostGetsMessagesByItsInterface(t *testing.T) {
 	if s := state(); !s.Asking || s.Ready {
 		t.Errorf("while it asks it is %+v", s)
 	}
-	direct, ok := bySlot{l.watcher}.Direct(t.Context(), "api:0")
+	direct, ok := bySlot{l.watcher}.Direct("api:0")
 	if !ok {
 		t.Fatal("no interface")
 	}

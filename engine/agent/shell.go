@@ -49,6 +49,10 @@ func customDeclaration(c Custom) declaration {
 			status:   "output activity and its screen rule",
 		},
 	}
+	if c.Interrupt != nil {
+		d.interrupt = c.Interrupt
+	}
+	d.printsAnswer = c.Headless != nil
 	if d.settle == 0 {
 		d.settle = 300 * time.Millisecond
 	}

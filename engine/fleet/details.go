@@ -87,7 +87,7 @@ func (f *Fleet) openRequest(ctx context.Context, r Ref) (engine.OpenRequest, err
 		if err != nil {
 			return engine.OpenRequest{}, err
 		}
-		request.Agent = s.Agent
+		request.Agent, request.Review = s.Agent, s.Review
 	}
 	return request, nil
 }
@@ -142,6 +142,9 @@ func (f *Fleet) Info(ctx context.Context, r Ref) ([]Fact, error) {
 	}
 	app := cfg.Config{Cell: s.Cell, Slot: s.Number}.AppName()
 	facts = append(facts, Fact{"Slot", r.String()}, Fact{"Agent", s.Agent}, Fact{"App name", app}, Fact{"Session", s.SessionID})
+	if s.Review {
+		facts = append(facts, Fact{"Review", "read-only: its agent may change nothing"})
+	}
 	if s.AgentSession != "" {
 		facts = append(facts, Fact{"Agent's session", s.AgentSession})
 	}

@@ -255,7 +255,7 @@ func (f *Fleet) startHeld(ctx context.Context, c state.Cell, s state.Slot, progr
 	working, progress, done := f.work.begin(ctx, c.Name, "making "+c.Name+" ready", f.o.Now(), f.poke)
 	opened, err := f.o.Opener.Open(working, engine.OpenRequest{
 		Cell: f.engineCell(ctx, c), Slot: s.Number, Agent: s.Agent, BoundID: s.AgentSession, Program: program,
-		Trusted: trusted, Prompts: f.o.Prompts, Progress: progress,
+		Review: s.Review, Trusted: trusted, Prompts: f.o.Prompts, Progress: progress,
 	})
 	done()
 	f.carriers.ready(c.Name, err)

@@ -48,8 +48,8 @@ type Watcher interface {
 	// Status returns what is known of a slot, by its key (Ref.String).
 	Status(key string) agent.Status
 	// Direct returns the interface for messages of the agent that runs in a slot,
-	// where it has one besides its terminal and answers.
-	Direct(ctx context.Context, key string) (agent.Direct, bool)
+	// where it has one besides its terminal. It does not block.
+	Direct(key string) (agent.Direct, bool)
 	// Changes tells that the status of some slot has changed; it holds one.
 	Changes() <-chan struct{}
 }

@@ -123,7 +123,7 @@ func (t *Transport) Paste(ctx context.Context, target convo.Target, text string)
 		return err
 	}
 	text = closed(text)
-	direct, has := t.watcher.Direct(ctx, keyOf(target))
+	direct, has := t.watcher.Direct(keyOf(target))
 	t.note(target, func(a *attempt) { *a = attempt{direct: direct} })
 	if has {
 		return refused(direct.Append(ctx, text))

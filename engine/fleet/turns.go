@@ -93,7 +93,7 @@ func (t *Turns) Run(ctx context.Context, target convo.Target, text string, emit 
 	carrier := t.fleet.engineCell(ctx, c)
 	prepared, err := t.opener.Prepare(ctx, engine.OpenRequest{
 		Cell: carrier, Slot: s.Number, Agent: s.Agent, BoundID: s.AgentSession, Program: program,
-		Prompts: t.fleet.o.Prompts, Headless: true,
+		Review: s.Review, Prompts: t.fleet.o.Prompts, Headless: true,
 	})
 	if err != nil {
 		return refuse(err)

@@ -213,7 +213,7 @@ type watcher struct {
 	direct   agent.Direct
 }
 
-func (w *watcher) Direct(context.Context, string) (agent.Direct, bool) {
+func (w *watcher) Direct(string) (agent.Direct, bool) {
 	return w.direct, w.direct != nil
 }
 

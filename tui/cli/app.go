@@ -97,6 +97,9 @@ type Shell interface {
 // Conversation reads and extends conversations.
 type Conversation interface {
 	Send(ctx context.Context, r fleet.Ref, text string) (convo.Entry, error)
+	// Review asks for a review of the cell's uncommitted work, in a slot of its
+	// own whose agent may change nothing.
+	Review(ctx context.Context, r fleet.Ref) (fleet.Ref, convo.Entry, error)
 	Page(ctx context.Context, r fleet.Ref, before int64, n int) ([]convo.Entry, error)
 	Search(ctx context.Context, q convo.Query) ([]convo.Hit, error)
 	// Deliver tries to hand a slot's queued messages to its agent, once.

@@ -248,7 +248,7 @@ has one slot, and a directory or nothing at all means the cell of that directory
 		commands []*cobra.Command
 	}{
 		{groupCells, []*cobra.Command{c.ls(), c.status(), c.newCell(), c.open(), c.attach(), c.wait(), c.stop(), c.commit(), c.rm(), c.restore()}},
-		{groupTalk, []*cobra.Command{c.run(), c.jobs(), c.send(), c.message(), c.log(), c.search(), c.export(), c.importMessages(), c.sessionID()}},
+		{groupTalk, []*cobra.Command{c.run(), c.jobs(), c.send(), c.review(), c.message(), c.log(), c.search(), c.export(), c.importMessages(), c.sessionID()}},
 		{groupSetup, []*cobra.Command{c.init(), c.trust(), c.env(), c.prompt(), c.engines(), c.image(), c.config(), c.doctor(), c.completion(), c.man()}},
 	} {
 		for _, sub := range add.commands {

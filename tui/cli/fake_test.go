@@ -120,6 +120,9 @@ func (w *world) Prompts(context.Context, fleet.Ref) (fleet.Prompts, error) {
 func (w *world) Probe(context.Context) []fleet.Engine {
 	return []fleet.Engine{{Kind: "host", Usable: true, Probed: true}}
 }
+func (w *world) Review(_ context.Context, r fleet.Ref) (fleet.Ref, convo.Entry, error) {
+	return fleet.Ref{Cell: r.Cell, Slot: 9}, w.entry, w.note("review %s", r)
+}
 func (w *world) Decide(_ context.Context, seq int64, word fleet.Word) (convo.Entry, error) {
 	return w.entry, w.note("say %s %d", word, seq)
 }

@@ -148,6 +148,12 @@ func (f *Fleet) Search(ctx context.Context, q convo.Query) ([]convo.Hit, error) 
 	return hits, err
 }
 
+// Review implements tui.Conversation.
+func (f *Fleet) Review(ctx context.Context, r fleet.Ref) (fleet.Ref, convo.Entry, error) {
+	err := f.called(ctx, "Review", r)
+	return r, convo.Entry{Delivery: convo.Submitted}, err
+}
+
 // Around implements tui.Conversation.
 func (f *Fleet) Around(ctx context.Context, e convo.Entry, n int) ([]convo.Entry, error) {
 	err := f.called(ctx, "Around", e.Seq)

@@ -22,8 +22,9 @@ import (
 // Words that a user's text may hold, and what the model then does. Anything
 // else is answered with "MOCK-REPLY".
 const (
-	WordTool    = "RUN-TOUCH" // calls the shell tool with ToolCommand; its result is answered with "TOOL-DONE"
-	WordSlow    = "SLOW"      // says "SLOW-START" and is silent until the client goes or SlowFor has passed
+	WordTool    = "RUN-TOUCH"   // calls the shell tool with ToolCommand; its result is answered with "TOOL-DONE"
+	WordForce   = "FORCE-TOUCH" // calls it even where no such tool is offered, and without asking for more rights
+	WordSlow    = "SLOW"        // says "SLOW-START" and is silent until the client goes or SlowFor has passed
 	WordFail400 = "BOOM400"
 	WordFail401 = "BOOM401"
 	WordFail500 = "BOOM500"
@@ -275,7 +276,7 @@ func (m *Mock) answer(w http.ResponseWriter, r *http.Request, body []byte, p api
 	}
 	side := request.side()
 	said := ""
-	for _, w := range []string{WordTool, WordSlow, WordFail400, WordFail401, WordFail500} {
+	for _, w := range []string{WordTool, WordForce, WordSlow, WordFail400, WordFail401, WordFail500} {
 		if at := strings.LastIndex(last, w); at >= 0 && (said == "" || at > strings.LastIndex(last, said)) {
 			said = w
 		}
@@ -298,6 +299,8 @@ func (m *Mock) answer(w http.ResponseWriter, r *http.Request, body []byte, p api
 		if a.tool == "" {
 			a.text = "MOCK-REPLY (no shell tool was offered)"
 		}
+	case word(WordForce):
+		a.tool, a.args = forcedTool(request)
 	case word(WordSlow):
 		a.text = "SLOW-START"
 		a.hold = func() {
@@ -333,6 +336,29 @@ func shellTool(offered []string) (name, args string) {
 		}
 	}
 	return "", ""
+}
+
+// forcedTool is the tool that runs a command, by the name that the agent of a
+// provider gives it, whatever was offered: a model may call what it has seen
+// before. Nothing in its arguments asks to leave a sandbox.
+func forcedTool(r Request) (name, args string) {
+	plain := marshal(object{"command": ToolCommand, "description": "touch a file"})
+	switch r.Provider {
+	case Anthropic:
+		return "Bash", plain
+	case Gemini:
+		return "run_shell_command", plain
+	case Chat:
+		return "bash", plain
+	}
+	switch name, _ := shellTool(r.Tools); name {
+	case "shell":
+		return name, marshal(object{"command": []string{"bash", "-lc", ToolCommand}})
+	case "shell_command":
+		return name, plain
+	default:
+		return "exec_command", marshal(object{"cmd": ToolCommand})
+	}
 }
 
 type object = map[string]any
