@@ -250,7 +250,7 @@ func customAgents(chosen settings.Agents) []agent.Custom {
 	for name, c := range chosen.Custom {
 		settle, _ := time.ParseDuration(c.Settle) // checked when it was loaded
 		out = append(out, agent.Custom{
-			Name: name, Command: c.Command, Settle: settle,
+			Name: name, Command: c.Command, Headless: c.Headless, Interrupt: c.Interrupt, Settle: settle,
 			Screen: agent.ScreenRule{Ready: c.Ready, Busy: c.Busy, Asking: c.Asking},
 		})
 	}

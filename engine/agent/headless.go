@@ -38,21 +38,27 @@ const maxEvent = 8 << 20
 // Turn returns a reader for the output of a headless turn that was planned with
 // session; emit receives the answer's text as it comes, and may be nil.
 func (a *Agent) Turn(session string, emit func(string)) (*TurnReader, error) {
-	if a.stream == nil {
+	if !a.Headless() {
 		return nil, fmt.Errorf("%s has no turns without a terminal", a.name)
 	}
 	if emit == nil {
 		emit = func(string) {}
 	}
-	return &TurnReader{parse: a.stream, planned: session, emit: emit}, nil
+	return &TurnReader{parse: a.stream, planned: session, emit: emit}, nil // no parse: all of it is the answer
 }
 
 // Headless says whether the agent can run a turn without a terminal.
-func (a *Agent) Headless() bool { return a.stream != nil }
+func (a *Agent) Headless() bool { return a.stream != nil || a.printsAnswer }
 
 // Write implements io.Writer; it never fails.
 func (t *TurnReader) Write(p []byte) (int, error) {
 	n := len(p)
+	if t.parse == nil {
+		if len(t.turn.Text)+n <= maxEvent {
+			t.say(string(p))
+		}
+		return n, nil
+	}
 	for {
 		line, rest, whole := bytes.Cut(p, []byte("\n"))
 		if len(t.rest)+len(line) <= maxEvent {
@@ -91,6 +97,10 @@ func (t *TurnReader) say(text string) {
 func (t *TurnReader) Result(exit int, stderr string, cancelled bool) Turn {
 	t.take()
 	turn := t.turn
+	if t.parse == nil {
+		turn.Text = passage(turn.Text)
+		t.ended = exit == 0
+	}
 	switch {
 	case cancelled:
 		turn.Error = "cancelled"

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/charmbracelet/x/ansi"
@@ -27,7 +28,9 @@ type Box struct {
 // ScreenRule reads a screen by regular expressions over single rows, without
 // colours. An empty expression matches nothing.
 type ScreenRule struct {
-	Ready  string `toml:"ready"`  // a row that is there when the box takes text; none set: always ready
+	// Ready is a row that is there when the box takes text; none set: always
+	// ready. Its first group, if it has one, is what stands in the box.
+	Ready  string `toml:"ready"`
 	Busy   string `toml:"busy"`   // a row that is there while a turn runs
 	Asking string `toml:"asking"` // a row that is there while a question is open
 }
@@ -49,11 +52,16 @@ func (r ScreenRule) read(l Look) Box {
 		if err != nil {
 			return Box{Reason: "its screen rule is no regular expression: " + err.Error()}
 		}
-		for _, row := range l.Rows {
-			if re.MatchString(ansi.Strip(row)) {
-				*e.found = true
-				break
+		for _, row := range slices.Backward(l.Rows) {
+			found := re.FindStringSubmatch(ansi.Strip(row))
+			if found == nil {
+				continue
 			}
+			*e.found = true
+			if e.found == &b.Ready && len(found) > 1 {
+				b.Draft = strings.TrimSpace(found[1])
+			}
+			break
 		}
 	}
 	b.Known = true
@@ -86,7 +94,9 @@ func (a *Agent) Box(l Look, s Status) Box {
 	case Working:
 		b.Busy = true
 	case Idle:
-		if b.Known {
+		// A level is better than a word on the screen, which a message may hold; of
+		// an agent that is read by its screen this one is the newer.
+		if b.Known && a.rule == nil {
 			b.Busy = false
 		}
 	case LoginNeeded:

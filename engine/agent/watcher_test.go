@@ -137,3 +137,94 @@ func TestLinesOfAStatusAreSafeToDraw(t *testing.T) {
 		}
 	}
 }
+
+func TestUsersOwnAgentIsReadByItsScreenRule(t *testing.T) {
+	now := time.Date(2026, 12, 1, 12, 0, 0, 0, time.UTC)
+	rule := ScreenRule{Ready: `^> ?(.*)`, Busy: `^thinking`, Asking: `\(y/n\)`}
+	for _, c := range []struct {
+		name     string
+		rule     ScreenRule
+		rows     []string
+		printed  time.Duration // ago
+		want     State
+		question string
+	}{
+		{"its box", rule, []string{"> "}, 0, Idle, ""},
+		{"a turn runs", rule, []string{"thinking", "> "}, time.Hour, Working, ""},
+		{"it asks", rule, []string{"old", "Delete x?", "really? (y/n)"}, time.Hour, Waiting, "old Delete x? really? (y/n)"},
+		{"colours are no text", rule, []string{"\x1b[31mthink\x1b[0ming"}, time.Hour, Working, ""},
+		{"no rule, it prints", ScreenRule{}, []string{"thinking"}, time.Second, Working, ""},
+		{"no rule, it is silent", ScreenRule{}, []string{"really? (y/n)"}, time.Minute, Idle, ""},
+		{"a rule for questions alone, it prints", ScreenRule{Asking: `\?$`}, []string{"hm"}, time.Second, Working, ""},
+		{"a rule for questions alone, it is silent", ScreenRule{Asking: `\?$`}, []string{"hm"}, time.Minute, Idle, ""},
+	} {
+		set := New(Options{Now: func() time.Time { return now }, Custom: []Custom{{Name: "fable", Command: []string{"fable"}, Screen: c.rule}}})
+		in := newInput(t, false)
+		w := set.Watch(WatchOptions{
+			Now:     func() time.Time { return now },
+			Opened:  func(int) (time.Time, bool) { return time.Time{}, false },
+			Capture: func(context.Context, string) ([]string, error) { return c.rows, nil },
+		})
+		w.Observe([]Slot{{Key: "api-0", Agent: "fable", Config: in.Config, Home: in.Home, Pane: tmux.Pane{ID: "%1", Activity: now.Add(-c.printed)}}})
+		w.Read(t.Context())
+		if got := w.Status("api-0"); got.State != c.want || got.Question != c.question {
+			t.Errorf("%s: %v, question %q", c.name, got.State, got.Question)
+		}
+	}
+}
+
+func TestUsersOwnAgentsBoxIsTheRuleFirstGroup(t *testing.T) {
+	set := New(Options{Custom: []Custom{{Name: "fable", Command: []string{"fable"}, Screen: ScreenRule{Ready: `^> ?(.*)`, Busy: `^thinking`, Asking: `\(y/n\)`}}}})
+	a, _ := set.Lookup("fable")
+	for _, c := range []struct {
+		rows []string
+		want Box
+	}{
+		{[]string{"> earlier", "Once.", "> "}, Box{Known: true, Ready: true}},
+		{[]string{"> earlier", "> half typed  "}, Box{Known: true, Ready: true, Draft: "half typed"}},
+		{[]string{"> half", "sure? (y/n)"}, Box{Known: true, Asking: true, Draft: "half", Reason: "it asks a question"}},
+		{[]string{"thinking", "> "}, Box{Known: true, Ready: true, Busy: true}}, // although it was idle a moment ago
+		{[]string{"starting"}, Box{Known: true, Reason: "its box is not on the screen"}},
+	} {
+		if got := a.Box(Look{Rows: c.rows}, Status{State: Idle}); got != c.want {
+			t.Errorf("%q: %+v, want %+v", c.rows, got, c.want)
+		}
+	}
+}
+
+func TestUsersOwnAgentAnswersByWhatItPrints(t *testing.T) {
+	set := New(Options{Custom: []Custom{{Name: "fable", Command: []string{"fable", "-i"}, Headless: []string{"fable", "--once", "{session}"}, Interrupt: []string{"C-c", "C-c"}}}})
+	a, _ := set.Lookup("fable")
+	in := newInput(t, false)
+	in.Headless, in.Program = true, "/usr/bin/fable"
+	plan, err := a.Plan(t.Context(), in)
+	if want := "/usr/bin/fable --once " + in.SessionID; err != nil || strings.Join(plan.Argv, " ") != want {
+		t.Errorf("argv %q, %v, want %q", plan.Argv, err, want)
+	}
+	for _, c := range []struct {
+		printed   string
+		exit      int
+		cancelled bool
+		err       string
+	}{
+		{"{\"an\": 1}\nanswer\n", 0, false, ""},
+		{"half", 4, false, "it ended with exit status 4: the ink is out"},
+		{"half", 0, true, "cancelled"},
+		{"", 0, false, "it ended without an answer"},
+	} {
+		reader, err := a.Turn(in.SessionID, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := reader.Write([]byte(c.printed)); err != nil {
+			t.Fatal(err)
+		}
+		if got := reader.Result(c.exit, "the ink is out", c.cancelled); got.Error != c.err || got.Text != strings.TrimSpace(c.printed) {
+			t.Errorf("%q, exit %d: %+v", c.printed, c.exit, got)
+		}
+	}
+	var keys []string
+	if err := a.Interrupt(t.Context(), func(_ context.Context, key string) error { keys = append(keys, key); return nil }); err != nil || strings.Join(keys, " ") != "C-c C-c" {
+		t.Errorf("%q, %v", keys, err)
+	}
+}

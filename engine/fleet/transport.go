@@ -39,6 +39,7 @@ type Transport struct {
 type attempt struct {
 	direct agent.Direct // by which the text went in; nil: tmux pasted it
 	seen   bool         // the text was seen in the box before Enter
+	idle   bool         // no turn ran before Enter
 }
 
 func (t *Transport) note(target convo.Target, change func(*attempt)) {
@@ -157,11 +158,11 @@ func (t *Transport) Enter(ctx context.Context, target convo.Target) error {
 	if !known {
 		return fmt.Errorf("%w: no agent is called %q", convo.ErrRefused, target.Agent)
 	}
-	pane, seen, err := t.awaitText(ctx, target)
+	pane, box, err := t.awaitText(ctx, target)
 	if err != nil {
 		return err
 	}
-	t.note(target, func(a *attempt) { a.seen = seen })
+	t.note(target, func(a *attempt) { a.seen, a.idle = box.Draft != "", box.Known && !box.Busy })
 	if direct := t.noted(target).direct; direct != nil {
 		return direct.Submit(ctx) // what it is told it takes as a command, no key follows a paste
 	}
@@ -173,20 +174,20 @@ func (t *Transport) Enter(ctx context.Context, target convo.Target) error {
 
 // awaitText waits until the agent's box shows a text, at most textPatience: not
 // every agent's box can be read.
-func (t *Transport) awaitText(ctx context.Context, target convo.Target) (pane tmux.Pane, seen bool, err error) {
+func (t *Transport) awaitText(ctx context.Context, target convo.Target) (pane tmux.Pane, box agent.Box, err error) {
 	patience := time.Now().Add(textPatience)
 	for {
 		if pane, err = t.pane(ctx, target); err != nil {
-			return pane, false, err
+			return pane, agent.Box{}, err
 		}
-		if box, err := t.look(ctx, target, pane); err == nil && box.Draft != "" {
-			return pane, true, nil
+		if box, err = t.look(ctx, target, pane); err == nil && box.Draft != "" {
+			return pane, box, nil
 		}
 		if time.Now().After(patience) {
-			return pane, false, nil
+			return pane, box, nil
 		}
 		if err := pause(ctx, textInterval); err != nil {
-			return pane, false, err
+			return pane, agent.Box{}, err
 		}
 	}
 }
@@ -235,10 +236,11 @@ var errNoProof = errors.New("the agent gave no sign of it")
 
 // Submitted looks for proof that text became a turn, until ctx ends: the agent's
 // own word that a turn with it began. Of an agent that says nothing of turns, a
-// box that held the text before Enter and is empty and ready after it. A box
-// that still holds it proves the contrary.
+// turn that runs where none did before Enter, or a box that held the text before
+// it and is empty and ready after it. A box that still holds it proves the
+// contrary, unless a question hides it.
 func (t *Transport) Submitted(ctx context.Context, target convo.Target, text string, since time.Time) (bool, error) {
-	seen := t.noted(target).seen
+	before := t.noted(target)
 	tick := time.NewTicker(proofInterval)
 	defer tick.Stop()
 	var last agent.Box
@@ -252,8 +254,11 @@ func (t *Transport) Submitted(ctx context.Context, target convo.Target, text str
 		if began(status, text, since) {
 			return true, nil
 		}
+		if err == nil && last.Busy && before.idle && before.seen && status.TurnBegan.IsZero() {
+			return true, nil
+		}
 		switch left := err == nil && last.Known && last.Ready && last.Draft == ""; {
-		case !left || !seen || !status.TurnBegan.IsZero():
+		case !left || !before.seen || !status.TurnBegan.IsZero():
 			gone = time.Time{}
 		case gone.IsZero():
 			gone = time.Now()
@@ -265,7 +270,7 @@ func (t *Transport) Submitted(ctx context.Context, target convo.Target, text str
 		}
 		select {
 		case <-ctx.Done():
-			if err == nil && last.Known && last.Draft != "" {
+			if err == nil && last.Known && !last.Asking && last.Draft != "" {
 				return false, nil
 			}
 			return false, errNoProof

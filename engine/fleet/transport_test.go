@@ -274,6 +274,36 @@ func TestQuestionThatComesUpAfterEnterIsNoProof(t *testing.T) {
 	}
 }
 
+func TestTurnThatBeganWithEnterProvesItOfAnAgentThatTellsNoTurns(t *testing.T) {
+	for name, c := range map[string]struct {
+		before, after agent.State
+		proven        bool
+	}{
+		"it works now":      {agent.Idle, agent.Working, true},
+		"it worked before":  {agent.Working, agent.Working, false},
+		"it still is idle":  {agent.Idle, agent.Idle, false},
+		"it asks something": {agent.Idle, agent.Waiting, false},
+	} {
+		transport, term, w, target := newTransport()
+		w.status["api:0"] = agent.Status{State: c.before}
+		term.enter = func(*terminal) { // the line stays on the screen
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.status["api:0"] = agent.Status{State: c.after}
+		}
+		since := time.Now()
+		if err := errors.Join(transport.Paste(t.Context(), target, "hello"), transport.Enter(t.Context(), target)); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		proven, err := transport.Submitted(ctx, target, "hello", since)
+		cancel()
+		if proven != c.proven || c.after == agent.Waiting && err == nil {
+			t.Errorf("%s: %v, %v", name, proven, err)
+		}
+	}
+}
+
 func TestOldAttemptIsLookedUpAndNotWaitedFor(t *testing.T) {
 	transport, _, _, target := newTransport()
 	began := time.Now()

@@ -75,6 +75,12 @@ func (s Settings) check(f *faults) {
 		if len(c.Command) == 0 || c.Command[0] == "" {
 			f.add(at, "needs a command: a program and its arguments")
 		}
+		if c.Headless != nil && (len(c.Headless) == 0 || c.Headless[0] == "") {
+			f.add(append(slices.Clone(at), "headless"), "needs a program and its arguments")
+		}
+		if slices.Contains(c.Interrupt, "") {
+			f.add(append(slices.Clone(at), "interrupt"), "an empty key; tmux's names are Escape, C-c, …")
+		}
 		if c.Settle != "" {
 			if d, err := time.ParseDuration(c.Settle); err != nil || d < 0 {
 				f.add(append(slices.Clone(at), "settle"), `%q is no duration: write "300ms" or "1s"`, c.Settle)

@@ -65,9 +65,18 @@ type Agents struct {
 type Custom struct {
 	// Program and arguments; {session} in an argument is the slot's session ID.
 	Command []string `toml:"command"`
+	// Program and arguments of one turn without a terminal: the message comes on
+	// its standard input, what it prints is the answer, and exit status 0 says
+	// that it is one. {session} as in command. Empty: messages wait for a pane.
+	Headless []string `toml:"headless"`
+	// Keys that stop a running turn and nothing else, as tmux names them; Escape
+	// by default.
+	Interrupt []string `toml:"interrupt"`
 	// How long Enter waits after a paste, such as "300ms".
 	Settle string `toml:"settle"`
-	// Regular expression for a row that is there when its box takes text.
+	// Regular expression for a row that is there when its box takes text. A group
+	// in it is what stands in the box, such as '^> ?(.*)': a half-typed draft is
+	// then left alone, and a message that has left the box is known to be sent.
 	Ready string `toml:"ready"`
 	// Regular expression for a row that is there while a turn runs.
 	Busy string `toml:"busy"`

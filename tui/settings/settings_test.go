@@ -55,6 +55,11 @@ func TestFaultsNameFileLineAndColumn(t *testing.T) {
 		{"[agents.custom.x]\nsettle = \"soon\"\ncommand = [\"x\"]\n", "c.toml:2:1: agents.custom.x.settle:"},
 		{"[agents.custom.x]\nsettle = \"1s\"\n", "c.toml:1:2: agents.custom.x: needs a command"},
 		{"[agents.custom.x]\ncommand = [\"x\"]\nready = \"(\"\n", "c.toml:3:1: agents.custom.x.ready:"},
+		{"[agents.custom.x]\ncommand = [\"x\"]\nbusy = \"[\"\n", "c.toml:3:1: agents.custom.x.busy:"},
+		{"[agents.custom.x]\ncommand = [\"x\"]\nasking = \"*\"\n", "c.toml:3:1: agents.custom.x.asking:"},
+		{"[agents.custom.x]\ncommand = [\"x\"]\nheadless = []\n", "c.toml:3:1: agents.custom.x.headless:"},
+		{"[agents.custom.x]\ncommand = [\"x\"]\ninterrupt = [\"\"]\n", "c.toml:3:1: agents.custom.x.interrupt:"},
+		{"[agents.custom.x]\ncommand = [\"x\"]\nbussy = \"x\"\n", "c.toml:3:1: agents.custom.x.bussy: unknown setting"},
 		{"[tmux]\nsocket = \"/tmp/x\"\n", "c.toml:2:1: tmux.socket:"},
 		{"a = 1\na = 2\n", "c.toml:2:"},
 	} {

@@ -88,7 +88,13 @@ func (r Request) LastUser() string {
 
 // side says whether an agent asked besides its own loop, for a title or a
 // route: such a request offers no tool, or codex's one.
-func (r Request) side() bool { return len(r.Tools) < 2 }
+func (r Request) side() bool {
+	if r.Provider == Chat && len(r.Tools) == 0 {
+		// A reviewing opencode offers no tools in its turns either.
+		return strings.Contains(r.System, "title generator")
+	}
+	return len(r.Tools) < 2
+}
 
 // UserText is every user text of the conversation, in order.
 func (r Request) UserText() string {
