@@ -202,10 +202,32 @@ func (o opencodeAPI) observe(ctx context.Context, s sight) (Status, error) {
 	if s.before.Session != "" && s.before.Source == status.Source {
 		status.Session = s.before.Session
 	}
-	status.Session = o.shown(ctx, s, status.Session)
+	if status.title = s.slot.Pane.Title; s.before.Session == "" || s.before.title != status.title {
+		status.Session = o.shown(ctx, s, status.Session)
+	}
+	// All at once: an opencode at work takes its time for each.
 	var running map[string]struct{ Type, Message string }
-	if err := o.call(ctx, http.MethodGet, "/session/status", nil, &running); err != nil {
-		return Status{}, err
+	var questions [2][]opencodeQuestion
+	var messages []opencodeMessage
+	var noStatus, noMessages error
+	messagesOf := func(id string) error {
+		messages = nil
+		return o.call(ctx, http.MethodGet, "/session/"+url.PathEscape(id)+"/message?limit=4", nil, &messages)
+	}
+	var asking sync.WaitGroup
+	asking.Go(func() { noStatus = o.call(ctx, http.MethodGet, "/session/status", nil, &running) })
+	for i, path := range []string{"/permission", "/question"} {
+		asking.Go(func() {
+			if o.call(ctx, http.MethodGet, path, nil, &questions[i]) != nil {
+				questions[i] = nil // an older one has no such path
+			}
+		})
+	}
+	believed := status.Session
+	asking.Go(func() { noMessages = messagesOf(believed) })
+	asking.Wait()
+	if noStatus != nil {
+		return Status{}, noStatus
 	}
 	for id := range running {
 		if _, ours := running[status.Session]; ours || id == status.Session {
@@ -220,15 +242,16 @@ func (o opencodeAPI) observe(ctx context.Context, s sight) (Status, error) {
 			status.Session = id
 		}
 	}
-	for _, path := range []string{"/permission", "/question"} {
-		var questions []opencodeQuestion
-		if err := o.call(ctx, http.MethodGet, path, nil, &questions); err == nil && len(questions) > 0 {
-			status.State, status.Question = Waiting, questions[0].String()
+	for _, open := range questions {
+		if len(open) > 0 {
+			status.State, status.Question = Waiting, open[0].String()
 		}
 	}
-	var messages []opencodeMessage
-	if err := o.call(ctx, http.MethodGet, "/session/"+url.PathEscape(status.Session)+"/message?limit=4", nil, &messages); err != nil {
-		return status, err
+	if status.Session != believed {
+		noMessages = messagesOf(status.Session)
+	}
+	if noMessages != nil {
+		return status, noMessages
 	}
 	var failure *opencodeMessage
 	for i, message := range messages {

@@ -50,6 +50,7 @@ type Status struct {
 	Prompt               string // of that turn, as far as the agent tells it
 	Reply                string // the last answer, as far as the agent tells it, in one line
 	Answer               string // the same with its lines, for the conversation
+	title                string // of the terminal, when Session was found
 	Source               string // where State comes from, for doctor and the Info tab
 }
 
