@@ -336,7 +336,7 @@ type box struct {
 
 func (d *Docker) inspect(ctx context.Context, name string) (box, bool, error) {
 	result, err := d.run(ctx, d.o.Deadline, "container", "inspect", "--format",
-		`{"id":{{json .Id}},"status":{{json .State.Status}},"labels":{{json .Config.Labels}}}`, name)
+		`{"id":{{json .ID}},"status":{{json .State.Status}},"labels":{{json .Config.Labels}}}`, name)
 	err = d.judge("look at the container "+name, result, err)
 	if errors.Is(err, ErrGone) {
 		return box{}, false, nil

@@ -338,9 +338,18 @@ func (d *Docker) Instances(ctx context.Context) ([]engine.Instance, error) {
 	if err := d.local(ctx); err != nil {
 		return nil, err
 	}
+	f, err := d.known(ctx)
+	if err != nil {
+		return nil, err
+	}
+	state, label := `{{.State}}`, `{{.Label %q}}`
+	if f.podman { // its own State is a sentence
+		state, label = `{{.ListContainer.State}}`, `{{index .Labels %q}}`
+	}
+	columns := []string{`{{.ID}}`, fmt.Sprintf(label, labelCell), state, `{{.Status}}`, `{{.Names}}`, fmt.Sprintf(label, labelSettings)}
 	result, err := d.run(ctx, d.o.Deadline, "ps", "--all", "--no-trunc",
 		"--filter", "label="+labelOwner+"="+d.owner, "--filter", "label="+labelCell,
-		"--format", `{{.ID}}`+"\t"+`{{.Label "`+labelCell+`"}}`+"\t"+`{{.State}}`+"\t"+`{{.Status}}`+"\t"+`{{.Names}}`+"\t"+`{{.Label "`+labelSettings+`"}}`)
+		"--format", strings.Join(columns, "\t"))
 	if err = d.judge("list the containers", result, err); err != nil {
 		return nil, err
 	}

@@ -269,7 +269,8 @@ func (d *Docker) Images(ctx context.Context) ([]engine.Image, error) {
 		if len(fields) != 4 {
 			return nil, fmt.Errorf("list the images: a row that cellmux cannot read: %q", line)
 		}
-		i := engine.Image{Reference: fields[0], ID: fields[1], Size: fields[2], InUse: used[fields[0]] || used[fields[1]]}
+		reference := strings.TrimPrefix(fields[0], "localhost/") // podman's, of what it has built
+		i := engine.Image{Reference: reference, ID: fields[1], Size: fields[2], InUse: used[reference] || used[fields[1]]}
 		i.Created, _ = time.Parse("2006-01-02 15:04:05 -0700 MST", fields[3])
 		if rest, ok := strings.CutPrefix(i.Reference, "cellmux/cell:"); ok {
 			i.Stack = rest[:max(0, strings.LastIndex(rest, "-"))]
@@ -288,7 +289,7 @@ func (d *Docker) usedImages(ctx context.Context) (map[string]bool, error) {
 	}
 	used := make(map[string]bool)
 	for line := range strings.Lines(string(result.Stdout)) {
-		used[strings.TrimSpace(line)] = true
+		used[strings.TrimPrefix(strings.TrimSpace(line), "localhost/")] = true
 	}
 	return used, nil
 }

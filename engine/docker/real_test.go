@@ -3,6 +3,7 @@
 package docker_test
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"strings"
@@ -71,11 +72,12 @@ func (l *lab) docker(args ...string) string {
 
 func (l *lab) try(args ...string) proc.Result {
 	l.t.Helper()
+	program := cmp.Or(l.o.Program, "docker")
 	result, err := proc.New().Run(context.Background(), proc.Cmd{
-		Argv: append([]string{"docker"}, args...), Dir: "/", Env: l.o.Environ, Timeout: time.Minute,
+		Argv: append([]string{program}, args...), Dir: "/", Env: l.o.Environ, Timeout: time.Minute,
 	})
 	if err != nil {
-		l.t.Fatalf("docker %q: %v", args, err)
+		l.t.Fatalf("%s %q: %v", program, args, err)
 	}
 	return result
 }

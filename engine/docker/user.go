@@ -60,7 +60,13 @@ func (d *Docker) introduceUser(ctx context.Context, name string) error {
 
 // readFile reads a small file of a container; "" where it has none.
 func (d *Docker) readFile(ctx context.Context, name, file string) (string, error) {
-	result, err := d.run(ctx, slow, "cp", "--follow-link", name+":"+file, "-")
+	args := []string{"cp", "--follow-link", name + ":" + file, "-"}
+	if f, err := d.known(ctx); err != nil {
+		return "", err
+	} else if f.podman {
+		args = []string{"cp", name + ":" + file, "-"} // it follows, and has no such flag
+	}
+	result, err := d.run(ctx, slow, args...)
 	if err == nil && result.ExitCode != 0 && strings.Contains(strings.ToLower(string(result.Stderr)), "no such file") ||
 		strings.Contains(string(result.Stderr), "Could not find the file") {
 		return "", nil
