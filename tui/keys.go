@@ -54,7 +54,7 @@ func bindings() []binding {
 		{name: "show-archived", keys: []string{"Z"}, place: inList, help: "show or hide what is archived"},
 		{name: "interrupt", place: inList, help: "interrupt what the agent does now"},
 		{name: "trust", place: inList, help: "look at the project file and approve it"},
-		{name: "review", place: inList, help: "have the uncommitted work reviewed, by its agent in a read-only pane of its own"},
+		{name: "review", place: inList, help: "have a read-only agent review the uncommitted work"},
 		{name: "commit", place: inList, help: "commit the work: with its diff shown first where git inside can only read, else by the agent"},
 		{name: "answers", place: inList, help: "let the agent answer ! lines of this conversation, or not"},
 		{name: "jobs", place: inList, help: "list the background processes of ! commands, and end them"},
