@@ -21,9 +21,11 @@ import (
 
 // house is one user's home.
 type house struct {
-	t    *testing.T
-	home string
-	env  []string
+	t       *testing.T
+	home    string
+	env     []string
+	program string
+	as      *syscall.SysProcAttr // nil: the user who runs the tests
 }
 
 var program = build{}
@@ -56,14 +58,14 @@ func newHouse(t *testing.T) *house {
 			t.Fatal(err)
 		}
 	}
-	h := &house{t: t, home: home}
+	h := &house{t: t, home: home, program: program.path}
 	h.env = []string{
 		"HOME=" + home, "PATH=/usr/bin:/bin", "XDG_RUNTIME_DIR=" + filepath.Join(home, "run"),
 		"TMUX_TMPDIR=" + filepath.Join(home, "tmux"), cli.SocketVariable + "=test", "TERM=xterm-256color", "LANG=C.UTF-8",
 	}
 	t.Cleanup(func() {
 		end := exec.Command("tmux", "-L", "test", "kill-server")
-		end.Env = h.env
+		end.Env, end.SysProcAttr = h.env, h.as
 		_ = end.Run() // there may be none
 	})
 	return h
@@ -78,8 +80,8 @@ func (h *house) cellmux(args ...string) (code int, stdout, stderr string) {
 	h.t.Helper()
 	ctx, cancel := context.WithTimeout(h.t.Context(), time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, program.path, args...)
-	cmd.Dir, cmd.Env = filepath.Join(h.home, "api"), h.env
+	cmd := exec.CommandContext(ctx, h.program, args...)
+	cmd.Dir, cmd.Env, cmd.SysProcAttr = filepath.Join(h.home, "api"), h.env, h.as
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	err := cmd.Run()
@@ -88,6 +90,14 @@ func (h *house) cellmux(args ...string) (code int, stdout, stderr string) {
 		h.t.Fatalf("cellmux %q: %v: %s", args, err, errs.String())
 	}
 	return cmd.ProcessState.ExitCode(), out.String(), errs.String()
+}
+
+// uid is whom the house belongs to.
+func (h *house) uid() int {
+	if h.as != nil {
+		return int(h.as.Credential.Uid)
+	}
+	return os.Getuid()
 }
 
 func (h *house) must(args ...string) string {
@@ -118,9 +128,6 @@ func TestDatabaseThatCannotBeUsedIsFiveWithASentence(t *testing.T) {
 		said  string
 	}{
 		"read-only": {func(t *testing.T, h *house) {
-			if os.Getuid() == 0 {
-				t.Skip("root may write everywhere")
-			}
 			for _, file := range []string{h.state("cellmux.db"), h.state("")} {
 				if err := os.Chmod(file, 0o500); err != nil {
 					t.Fatal(err)
@@ -139,7 +146,7 @@ func TestDatabaseThatCannotBeUsedIsFiveWithASentence(t *testing.T) {
 		}, "newer cellmux"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := newHouse(t)
+			h := newPlainHouse(t)
 			h.must("new")
 			c.spoil(t, h)
 			code, stdout, stderr := h.cellmux("new")

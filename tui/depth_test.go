@@ -323,3 +323,15 @@ func TestHelpIsReadToItsEndAtEveryWidth(t *testing.T) {
 		})
 	}
 }
+
+func TestAnActionThatWaitsForSomebodyIsWaitedForAndSaysSo(t *testing.T) {
+	screen(t, func(ui *tuitest.UI) {
+		release := ui.Fleet.Stall("Rename")
+		ui.Press("1", "R").Type("x").Press("enter").NoRow("Still at it")
+		ui.Pass(2 * time.Second).Row("Still at it")
+		ui.Press("j").Selected("claude").Pass(12 * time.Second)
+		release()
+		ui.Settle().Row("Renamed to").NoRow("Still at it").NoRow("deadline")
+		ui.Pass(20 * time.Second).NoRow("Still at it")
+	})
+}

@@ -31,7 +31,11 @@ type (
 		then   intent // performed after success
 		// contact is asked about before then, where it has something to ask.
 		contact fleet.FirstContact
+		id      int // of the action
 	}
+
+	// stillActing comes when an action has been without an answer for a while.
+	stillActing int
 
 	captured struct {
 		generation generation

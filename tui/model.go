@@ -52,6 +52,8 @@ type Model struct {
 	note      note
 	undo      time.Time // until when "undo" is offered in the footer
 	busy      map[fleet.Ref]string
+	acting    map[int]bool      // actions without an answer, by number
+	acted     int               // number of the last one
 	asked     map[string]bool   // cells whose project file has been shown for approval
 	drafts    map[string]string // messages of commits that were not made, by cell
 	followed  rowID             // what preview, tabs and log were last loaded for
@@ -104,7 +106,7 @@ func New(ctx context.Context, o Options) (*Model, error) {
 		ctx: ctx, ports: o.Ports, settings: o.Settings, version: o.Version, exec: o.Exec, terminal: t,
 		keys: keys, painter: p, device: noDevice{},
 		focus: inList, list: newList(o.Settings, o.Directory),
-		composer: newComposer(), busy: map[fleet.Ref]string{}, asked: map[string]bool{},
+		composer: newComposer(), busy: map[fleet.Ref]string{}, acting: map[int]bool{}, asked: map[string]bool{},
 		drafts:   map[string]string{},
 		pictures: map[rowView]string{},
 		mouse:    !o.Settings.NoMouse && !t.mosh,

@@ -15,8 +15,10 @@ import (
 // How long an answer may take before the screen says that none came. Opening a
 // cell may build an image; the port itself bounds that.
 const (
-	quickly = 10 * time.Second
+	quickly = fleet.LockPatience + 5*time.Second // what holds the database is named before that
 	slowly  = 30 * time.Minute
+	// slow is when the screen says that it still waits.
+	slow = time.Second
 )
 
 // perform turns an intent into a command. It is the only place that calls a
@@ -284,11 +286,21 @@ func (m *Model) call(limit time.Duration, ask func(context.Context) tea.Msg) tea
 
 // work is call for an action on ref.
 func (m *Model) work(ref fleet.Ref, limit time.Duration, act func(context.Context) done) tea.Cmd {
-	return m.call(limit, func(ctx context.Context) tea.Msg {
+	m.acted++
+	id := m.acted
+	m.acting[id] = true
+	return tea.Batch(m.call(limit, func(ctx context.Context) tea.Msg {
 		d := act(ctx)
-		d.refs = []fleet.Ref{ref}
+		d.refs, d.id = []fleet.Ref{ref}, id
 		return d
-	})
+	}), tea.Tick(slow, func(time.Time) tea.Msg { return stillActing(id) }))
+}
+
+// saySlow tells that an action has no answer yet, where nothing else is said.
+func (m *Model) saySlow(id stillActing) {
+	if m.acting[int(id)] && m.noteNow() == "" && len(m.snapshot.Work) == 0 {
+		m.say("Still at it: the database, tmux or the machine is busy …")
+	}
 }
 
 // each acts on several references, one after the other, and tells how many
@@ -318,6 +330,7 @@ func (m *Model) each(refs []fleet.Ref, doing, did string, act func(context.Conte
 }
 
 func (m *Model) actionEnded(d done) tea.Cmd {
+	delete(m.acting, d.id)
 	for _, r := range d.refs {
 		delete(m.busy, r)
 	}

@@ -45,6 +45,8 @@ func (m *Model) route(message tea.Msg) tea.Cmd {
 		return m.clockCame(message)
 	case done:
 		return m.actionEnded(message)
+	case stillActing:
+		m.saySlow(message)
 	case captured:
 		return m.captureCame(message)
 	case captureDue:

@@ -21,6 +21,10 @@ import (
 // DefaultWorkspace is the workspace of a cell that asks for none.
 const DefaultWorkspace = "main"
 
+// LockPatience is how long a call waits for another process that holds the
+// database, before its error says so.
+const LockPatience = state.BusyTimeout
+
 // Options is what a Fleet joins. What is not said to be optional is required.
 type Options struct {
 	Store  *state.DB
