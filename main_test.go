@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"os"
 	"os/exec"
@@ -348,5 +349,40 @@ func TestTheBlockListOfTheConfigReachesRun(t *testing.T) {
 	}
 	if code, stdout, _ := h.cellmux("run", "api", "echo uname ${BASH_VERSION:+bash}"); code != 0 || stdout != "uname bash\n" {
 		t.Errorf("exit code %d: %s", code, stdout)
+	}
+}
+
+func TestJobsListsAndEndsWhatAnotherCellmuxRuns(t *testing.T) {
+	h := newHouse(t)
+	h.must("new")
+	cmd := exec.Command(program.path, "run", "api", "echo first; sleep 300")
+	cmd.Dir, cmd.Env = filepath.Join(h.home, "api"), h.env
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line := make([]byte, 6)
+	if _, err := out.Read(line); err != nil || string(line) != "first\n" {
+		t.Fatalf("%q, %v", line, err)
+	}
+	var jobs []struct {
+		ID        string
+		Command   string
+		Running   bool
+		Elsewhere bool
+	}
+	if err := json.Unmarshal([]byte(h.must("jobs", "--json")), &jobs); err != nil || len(jobs) != 1 ||
+		jobs[0].Command != "echo first; sleep 300" || !jobs[0].Running || !jobs[0].Elsewhere {
+		t.Fatalf("%+v %v", jobs, err)
+	}
+	h.must("jobs", "kill", jobs[0].ID)
+	if err := cmd.Wait(); err == nil || cmd.ProcessState.ExitCode() <= 128 {
+		t.Errorf("%v", cmd.ProcessState)
+	}
+	if got := h.must("jobs"); strings.Contains(got, "sleep") {
+		t.Errorf("%q", got)
 	}
 }

@@ -57,7 +57,7 @@ func bindings() []binding {
 		{name: "review", place: inList, help: "have a read-only agent review the uncommitted work"},
 		{name: "commit", place: inList, help: "commit the work: with its diff shown first where git inside can only read, else by the agent"},
 		{name: "answers", place: inList, help: "let the agent answer ! lines of this conversation, or not"},
-		{name: "jobs", place: inList, help: "list the background processes of ! commands, and end them"},
+		{name: "jobs", place: inList, help: "list the ! commands that run and what they left running, and end them"},
 
 		{name: "down", keys: []string{"j", "down"}, place: inList, help: "next row", hidden: true},
 		{name: "up", keys: []string{"k", "up"}, place: inList, help: "previous row", hidden: true},

@@ -64,15 +64,27 @@ func (m *Model) jobsCame(j jobsListed) {
 		return
 	}
 	now := time.Now()
-	p := &picker{title: "Background processes: enter ends one", empty: "No background process of a ! command runs."}
+	p := &picker{title: "Commands that run: enter ends one", empty: "No ! command runs, and none left anything running."}
 	for _, job := range j.jobs {
-		stop := &confirm{title: "End it?", lines: []string{clean(job.Command), "in " + job.Ref.Cell + ", with all that it started."}, verb: "End it", yes: killJob{job.ID}}
+		stop := &confirm{title: "End it?", lines: []string{clean(job.Command), "in " + job.Ref.Cell + jobWhere(job) + ", with all that it started."}, verb: "End it", yes: killJob{job.ID}}
 		p.items = append(p.items, item{
-			label: clean(job.Command), detail: job.Ref.Cell + ", for " + age(now.Sub(job.Started)),
+			label: clean(job.Command), detail: job.Ref.Cell + ", for " + age(now.Sub(job.Started)) + jobWhere(job),
 			intents: []intent{askConfirm{stop}},
 		})
 	}
 	m.overlay = p
+}
+
+// jobWhere says what is not as one expects of a job.
+func jobWhere(j Job) string {
+	where := ""
+	if !j.Running {
+		where = ", in the background"
+	}
+	if j.Elsewhere {
+		where += ", of another cellmux"
+	}
+	return where
 }
 
 func sortMenu(m *Model) *picker {

@@ -152,14 +152,30 @@ func (s *Shell) Log(ctx context.Context, r Ref, n int) ([]run.Execution, error) 
 	return s.service.Log(ctx, r.Cell, r.Slot, n)
 }
 
-// Jobs lists what `!` commands of this cellmux left running.
-func (s *Shell) Jobs(context.Context) ([]Job, error) {
-	var out []Job
-	for _, j := range s.service.Jobs() {
-		out = append(out, Job{ID: j.ID, Ref: Ref{j.Cell, j.Slot}, Command: j.Command, Started: j.Started})
+// Jobs lists the `!` commands that run, and those that left something running,
+// of every cellmux of this user, the oldest first.
+func (s *Shell) Jobs(ctx context.Context) ([]Job, error) {
+	active, err := s.service.Active(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Job, 0, len(active))
+	for _, a := range active {
+		out = append(out, Job{
+			ID: a.ID, Ref: Ref{a.Cell, a.Slot}, Command: a.Record.Command, Started: a.Started,
+			Running: a.State == run.Running, Background: a.Leftover, Elsewhere: a.Elsewhere,
+		})
 	}
 	return out, nil
 }
 
-// KillJob ends what a command left running.
-func (s *Shell) KillJob(_ context.Context, id string) error { return s.service.KillJob(id) }
+// KillJob ends a command, or what it left running.
+func (s *Shell) KillJob(ctx context.Context, id string) error {
+	return s.service.End(ctx, id, func(name string) (engine.Cell, error) {
+		c, err := s.fleet.cell(ctx, name)
+		if err != nil {
+			return engine.Cell{}, err
+		}
+		return s.fleet.engineCell(ctx, c), nil
+	})
+}

@@ -182,10 +182,13 @@ type Variable struct {
 	Why   string // who let it in, or why it stays out; one phrase
 }
 
-// Job is a background process that a `!` command left behind.
+// Job is a `!` command of which something runs, in any cellmux of this user.
 type Job struct {
-	ID      string
-	Ref     Ref
-	Command string
-	Started time.Time
+	ID         string
+	Ref        Ref
+	Command    string
+	Started    time.Time
+	Running    bool // the command itself; else what it left in the background
+	Background int  // processes that it left, of one that does not run itself
+	Elsewhere  bool // another cellmux runs it
 }

@@ -23,7 +23,7 @@ type Recovery struct {
 // that it ran are recorded as interrupted, with what they had printed; their
 // processes are ended, as far as they are provably its own, by the marker in
 // their environment; records that did not reach their conversation are handed
-// over. Executions of a cellmux that lives are left alone. It is called once,
+// over; output kept on disk is pruned (Limits). Executions of a cellmux that lives are left alone. It is called once,
 // before the first Start; several processes may call it at once.
 //
 // Processes in a guest are not ended: their engine is asked when it is next up.
@@ -67,6 +67,9 @@ func (s *Service) Recover(ctx context.Context) (Recovery, error) {
 				return did, err
 			}
 		}
+	}
+	if err := s.prune(ctx); err != nil {
+		s.opts.Log.Warn("prune kept output", "error", err)
 	}
 	return did, nil
 }

@@ -24,6 +24,10 @@ import (
 type Limits struct {
 	Disk     int64 // bytes of output kept on disk, half of it the head, half the tail; 0: 64 MiB
 	Produced int64 // bytes of output at which the execution is ended; 0: 1 GiB, negative: none
+	// What is kept on disk of all executions together, and for how long: Recover
+	// removes the oldest beyond that. 0: 1 GiB and 30 days.
+	KeepBytes int64
+	KeepFor   time.Duration
 }
 
 // Options configures a Service. DB is required, and Engines and Runner for
@@ -91,6 +95,8 @@ func New(opts Options) *Service {
 	}
 	opts.Limits.Disk = cmp.Or(opts.Limits.Disk, 64<<20)
 	opts.Limits.Produced = cmp.Or(opts.Limits.Produced, 1<<30)
+	opts.Limits.KeepBytes = cmp.Or(opts.Limits.KeepBytes, 1<<30)
+	opts.Limits.KeepFor = cmp.Or(opts.Limits.KeepFor, 30*24*time.Hour)
 	self := owner{pid: os.Getpid()}
 	self.start, _ = proc.StartTime(self.pid)
 	s := &Service{
