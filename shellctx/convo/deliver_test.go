@@ -340,8 +340,11 @@ func TestTurnsEndTellsWhatItAnswered(t *testing.T) {
 	if got, want := states(t, s), []string{"r1 answered", "quick answered", "r2 submitted", "slow submitted"}; !reflect.DeepEqual(got, want) {
 		t.Fatal(got)
 	}
-	ended(now.Add(time.Second))
-	if got, want := states(t, s), []string{"r1 answered", "quick answered", "r2 answered", "slow answered"}; !reflect.DeepEqual(got, want) {
+	ended(now.Add(time.Hour)) // by a clock that is ahead
+	now = now.Add(time.Minute)
+	submit(t, s, text("next", "and again"))
+	deliver(t, s)
+	if got, want := states(t, s), []string{"r1 answered", "quick answered", "r2 answered", "slow answered", "next submitted"}; !reflect.DeepEqual(got, want) {
 		t.Fatal(got)
 	}
 }

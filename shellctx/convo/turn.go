@@ -179,6 +179,11 @@ func (s *store) endTurn(ctx context.Context, t Target, l letter, turn Turn, to D
 // answered moves what was submitted in a conversation, before a time, to
 // Answered, and the context that rode with it.
 func (s *store) answered(ctx context.Context, session string, before time.Time) error {
+	// By a clock of the guest's own that is ahead, what is not typed yet would be
+	// answered.
+	if now := s.now(); before.After(now) {
+		before = now
+	}
 	return s.transact(ctx, "the answers", func(tx *sql.Tx) error {
 		if _, err := tx.ExecContext(ctx, `UPDATE convo_conversations SET ended = max(ended, ?) WHERE session = ?`,
 			before.UnixMilli(), session); err != nil {
