@@ -52,6 +52,13 @@ func TestPackagesThatAreNoNamesAreRefused(t *testing.T) {
 	}
 }
 
+func TestImageThatIsAnOptionIsRefused(t *testing.T) {
+	c := engine.Cell{Config: cfg.CellConfig{Cell: cfg.CellSection{Image: "--privileged"}}}
+	if r, err := New(Options{}).imageOf(c); err == nil || !strings.Contains(err.Error(), "no name of an image") {
+		t.Errorf("got %+v, %v", r, err)
+	}
+}
+
 func TestBuildSteps(t *testing.T) {
 	for line, want := range map[string]engine.Progress{
 		"Step 3/9 : RUN apt-get update": {Step: "RUN apt-get update", Done: 3, Total: 9, Unit: "steps"},

@@ -5,6 +5,7 @@ package docker_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"cellmux/cell"
 	"cellmux/engine"
@@ -129,6 +131,40 @@ func TestRealUserOfTheImageGivesWay(t *testing.T) {
 	l.up(c)
 	if got := l.output(c, "id -un; getent passwd 1 | cut -d: -f1,6; getent passwd daemon"); got != "ada\nada:/home/ada\ndaemon:x:1:1:daemon:/usr/sbin:/usr/sbin/nologin" {
 		t.Errorf("inside: %q", got)
+	}
+}
+
+// What an image says of itself decides nothing: not what runs, nor as whom, nor
+// where; and what it makes the daemon keep goes with its container.
+func TestRealImageDecidesNeitherProgramNorUser(t *testing.T) {
+	l := newLab(t, nil)
+	id := l.docker("create", "--network", "none", testImage, "true")
+	image := "cellmux-test:opinion-" + id[:12]
+	l.docker("commit", "--change", "USER 1234:1234", "--change", `ENTRYPOINT ["/bin/false"]`, "--change", `CMD ["/bin/false"]`,
+		"--change", "VOLUME /kept", "--change", "WORKDIR /nowhere", "--change", "ENV HOME=/elsewhere", id, image)
+	l.docker("rm", id)
+	t.Cleanup(func() { l.docker("image", "rm", image) })
+	c := l.cell(func(c *engine.Cell) { c.Config.Cell.Image = image })
+	l.up(c)
+	if got := l.output(c, "id -u; id -un; pwd; echo $HOME"); got != fmt.Sprintf("%d\nada\n/src/proj\n/home/ada", l.o.UID) {
+		t.Errorf("inside: %q", got)
+	}
+	volume := l.docker("container", "inspect", "--format", `{{range .Mounts}}{{if eq .Type "volume"}}{{.Name}}{{end}}{{end}}`, l.container(c)["Id"].(string))
+	if volume == "" {
+		t.Fatal("the image's volume is not there")
+	}
+	begin := time.Now()
+	if err := l.engine.Down(l.ctx(), c); err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(begin); took > 30*time.Second {
+		t.Errorf("the image's own signal held the end up: %v", took)
+	}
+	if err := l.engine.Remove(l.ctx(), c); err != nil {
+		t.Fatal(err)
+	}
+	if result := l.try("volume", "inspect", volume); result.ExitCode == 0 {
+		t.Errorf("the volume %s outlived its container", volume)
 	}
 }
 
