@@ -169,6 +169,42 @@ func TestAttachingManyTimesLeavesNothingBehind(t *testing.T) {
 	tm.assertRestored()
 }
 
+func TestNoKeyIsTheTerminalsOwnWhileAPaneIsAttached(t *testing.T) {
+	tm := start(t)
+	tm.waitFor("api-auth")
+	tm.press("j")
+	looking, seen := make(chan struct{}), make(chan uint32)
+	go func() {
+		var usual uint32
+		for {
+			if now, err := unix.IoctlGetTermios(int(tm.pty.Fd()), unix.TCGETS); err == nil {
+				usual |= now.Lflag&(unix.ICANON|unix.ISIG) | now.Iflag&unix.IXON
+			}
+			select {
+			case <-looking:
+				seen <- usual
+				return
+			default:
+			}
+		}
+	}()
+	for range 30 {
+		tm.forget()
+		tm.press("\r")
+		tm.waitFor("\x1b[?1049l")
+		tm.waitFor("\x1b[?1002h")
+	}
+	close(looking)
+	if usual := <-seen; usual != 0 {
+		t.Errorf("between the screen and the pane the terminal was in its usual modes (%#x): a ctrl-q is lost there", usual)
+	}
+	tm.press("q")
+	if err := tm.wait(); err != nil {
+		t.Error(err)
+	}
+	tm.assertRestored()
+}
+
 func descriptors(t *testing.T, pid int) int {
 	t.Helper()
 	entries, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))

@@ -73,7 +73,9 @@ func (b *borrowed) Run() error {
 		b.device.Enter()
 		b.device.Resume()
 	}()
-	if b.raw {
+	if !b.raw {
+		defer b.device.Usual()()
+	} else {
 		// tmux takes a moment to make the terminal raw. A ctrl-q typed in that
 		// moment is flow control to a terminal in its usual modes, and lost.
 		restore := b.device.Raw()

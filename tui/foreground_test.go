@@ -22,6 +22,11 @@ func (r *recorder) Raw() func() {
 	return func() { r.note("as it was") }
 }
 
+func (r *recorder) Usual() func() {
+	r.note("usual")
+	return func() { r.note("typing") }
+}
+
 func (r *recorder) Run() error          { r.note("run"); return nil }
 func (r *recorder) SetStdin(io.Reader)  {}
 func (r *recorder) SetStdout(io.Writer) {}
@@ -33,7 +38,7 @@ func TestAPaneGetsARawTerminalFromItsFirstKeyOnAndAnEditorItsUsualOne(t *testing
 		want []string
 	}{
 		{true, []string{"leave", "raw", "run", "as it was", "leave", "enter", "resume"}},
-		{false, []string{"leave", "run", "leave", "enter", "resume"}},
+		{false, []string{"leave", "usual", "run", "typing", "leave", "enter", "resume"}},
 	} {
 		r := &recorder{}
 		if err := (&borrowed{r, r, tt.raw}).Run(); err != nil {

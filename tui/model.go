@@ -82,6 +82,8 @@ type device interface {
 	Lend(fleet.Attachment)
 	// Raw makes the terminal hand over every byte as typed, until restore.
 	Raw() (restore func())
+	// Usual puts the user's own modes back, until restore.
+	Usual() (restore func())
 	// Suspend stops the process until the shell continues it.
 	Suspend() (tea.ExecCommand, error)
 }
@@ -148,6 +150,7 @@ func (noDevice) HideCursor()                       {}
 func (noDevice) Send(string)                       {}
 func (noDevice) Lend(fleet.Attachment)             {}
 func (noDevice) Raw() (restore func())             { return func() {} }
+func (noDevice) Usual() (restore func())           { return func() {} }
 func (noDevice) Suspend() (tea.ExecCommand, error) { return nil, nil }
 
 // Size is the terminal's size in cells, 0 before it is known.

@@ -50,11 +50,12 @@ func Run(ctx context.Context, o Options) error {
 	resized, deaf := terminal.Resized()
 	defer deaf()
 	m.width, m.height = terminal.Size() // the first frame need not wait for a message
-	m.device = &lent{terminal: terminal, in: o.In, out: o.Out}
+	m.device = &lent{terminal: terminal, in: o.In, out: o.Out, restore: restore}
 	defer func() {
 		terminal.Screen.Leave()
 		restore()
 	}()
+	terminal.Typing()
 	terminal.Screen.Enter()
 	drawing, endDrawing := context.WithCancel(context.Background())
 	var ended sync.WaitGroup
@@ -112,6 +113,7 @@ type lent struct {
 	terminal *input.Terminal
 	in       io.Reader
 	out      io.Writer
+	restore  func() // to the modes that the user's shell had set
 }
 
 func (l *lent) Pause()                    { l.terminal.Keys.Pause() }
@@ -130,6 +132,11 @@ func (l *lent) Lend(a fleet.Attachment) {
 }
 
 func (l *lent) Raw() (restore func()) { return l.terminal.Raw() }
+
+func (l *lent) Usual() (restore func()) {
+	l.restore()
+	return l.terminal.Typing
+}
 
 func (l *lent) Suspend() (tea.ExecCommand, error) {
 	if err := input.CanSuspend(); err != nil {

@@ -96,6 +96,26 @@ func (t *Terminal) Raw() (restore func()) {
 	return func() { _ = term.Restore(int(t.Keys.file.Fd()), state) }
 }
 
+// Typing makes the terminal hand over every byte as it is typed, as Raw does, and
+// leaves its output as it is: lines that somebody else prints look right. It is
+// what lies below the screen, so that no key is lost between the screen and a
+// program that it gives way to: in its usual modes a terminal keeps ctrl-q and
+// ctrl-s for itself. A terminal that refuses stays as it is.
+func (t *Terminal) Typing() {
+	fd := int(t.Keys.file.Fd())
+	before, err := unix.IoctlGetTermios(fd, getModes)
+	if err != nil {
+		return
+	}
+	if _, err := term.MakeRaw(fd); err != nil {
+		return
+	}
+	if raw, err := unix.IoctlGetTermios(fd, getModes); err == nil {
+		raw.Oflag = before.Oflag
+		_ = unix.IoctlSetTermios(fd, setModes, raw)
+	}
+}
+
 // UntilSignal returns a context that ends when the process is told to end:
 // SIGTERM, SIGINT from outside, or SIGHUP when the terminal hangs up.
 func UntilSignal(ctx context.Context) (context.Context, context.CancelFunc) {
