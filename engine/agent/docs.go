@@ -38,7 +38,11 @@ out, and ` + "`cellmux doctor`" + ` and the Info tab say what that costs.
 		if d.settle > 0 {
 			settle = d.settle.String()
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s | %s | %s |\n", d.name, dash(d.verified), dash(d.facts.identity), dash(d.facts.overlay),
+		verified := d.verified
+		if verified == "" && !d.shell {
+			verified = "not run, from its documentation"
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s | %s | %s |\n", d.name, dash(verified), dash(d.facts.identity), dash(d.facts.overlay),
 			dash(d.facts.status), dash(settle), dash(enter), dash(strings.Join(d.interrupt, " ")))
 	}
 	b.WriteString(conversationRules)
