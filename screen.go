@@ -39,19 +39,12 @@ func (w wiring) screen(ctx context.Context) (ended error) {
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer stop()
-	// Without a keeper, kill -9 leaves the terminal raw, as other programs do. It
-	// starts while the database is opened, and must be there before the screen.
-	keeping := sync.OnceValues(func() (*terminal.Keeper, error) {
-		return terminal.Keep(terminal.Options{Runner: proc.New(), Env: w.environ})
-	})
-	release := func() {}
-	defer func() { release() }()
+	// tmux is at work before anything else begins.
 	a, err := w.open(ctx, cell.ResolveOpts{}, func(server *tmux.Server) {
-		running.Go(func() { _, _ = keeping() })
-		release = func() { keeper, _ := keeping(); keeper.Release() }
 		if width, height, err := term.GetSize(int(os.Stdout.Fd())); err == nil {
 			server.SetSize(width, height)
 		}
+		server.Begin(ctx)
 		running.Go(func() { _ = server.Run(background) }) // what goes wrong is in its list
 	})
 	if err != nil {
@@ -83,9 +76,13 @@ func (w wiring) screen(ctx context.Context) (ended error) {
 	if err != nil {
 		a.log.Warn("interrupted commands", "error", err.Error())
 	}
-	if _, err := keeping(); err != nil {
+	// Without a keeper, kill -9 leaves the terminal raw, as other programs do. It
+	// must be there before the screen.
+	keeper, err := terminal.Keep(terminal.Options{Runner: proc.New(), Env: w.environ})
+	if err != nil {
 		a.log.Warn("terminal keeper", "error", err.Error())
 	}
+	defer keeper.Release()
 	running.Go(func() { a.run(background) })
 
 	desk := fleet.Desk{Runner: proc.New(), Environ: w.environ, TempDir: a.runtime, LogFile: w.paths.Log}
@@ -102,7 +99,7 @@ func (w wiring) screen(ctx context.Context) (ended error) {
 		Version: version, In: os.Stdin, Out: os.Stdout, Getenv: w.getenv, Directory: w.dir,
 		Notice: strings.Join(a.notices, " "),
 	})
-	release()
+	keeper.Release()
 	stop()
 	running.Wait()
 	return errors.Join(err, a.close())

@@ -25,7 +25,7 @@ func (s *Server) AttachCommand(pane string) (proc.Cmd, error) {
 		}
 		env = append(env, kv)
 	}
-	conf := filepath.Join(s.opts.RuntimeDir, "tmux.conf")
+	conf := s.confPath()
 	c := proc.Cmd{Dir: "/", Env: env}
 	if inside {
 		c.Argv = s.argv(conf, "switch-client", "-t", pane)

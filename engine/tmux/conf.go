@@ -120,13 +120,17 @@ func paneTerminal(getenv func(string) string) string {
 	return "screen-256color"
 }
 
+const confName = "tmux.conf"
+
+func (s *Server) confPath() string { return filepath.Join(s.opts.RuntimeDir, confName) }
+
 // writeConf writes our configuration below the runtime directory and returns
 // its path. A reader sees the old text or the new one, never a part.
 func writeConf(dir, text string) (string, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", fmt.Errorf("write tmux's configuration: %w", err)
 	}
-	path := filepath.Join(dir, "tmux.conf")
+	path := filepath.Join(dir, confName)
 	if old, err := os.ReadFile(path); err == nil && string(old) == text {
 		return path, nil
 	}

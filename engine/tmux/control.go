@@ -132,6 +132,11 @@ func (c *control) do(ctx context.Context, deadline time.Duration, cmds string, c
 	if err != nil {
 		return answer{}, err
 	}
+	return c.await(ctx, r, deadline)
+}
+
+// await waits for the answer to what was sent.
+func (c *control) await(ctx context.Context, r *request, deadline time.Duration) (answer, error) {
 	timer := time.NewTimer(deadline)
 	defer timer.Stop()
 	select {

@@ -52,14 +52,25 @@ func (s *Server) Run(ctx context.Context) error {
 	return nil
 }
 
-// connect starts a control client and sees it through to the first list.
-func (s *Server) connect(ctx context.Context) (*control, error) {
+// Begin starts the control client, and returns when its process runs: what Run
+// finds ready then. Run must follow; what fails here, Run tries again.
+func (s *Server) Begin(ctx context.Context) {
+	process, err := s.startClient(ctx)
+	if err != nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.begun = process
+}
+
+// startClient starts one process that attaches to the hub, and makes it and the
+// server if need be. The hub's program waits for input that never comes.
+func (s *Server) startClient(ctx context.Context) (proc.Process, error) {
 	conf, err := writeConf(s.opts.RuntimeDir, s.conf)
 	if err != nil {
 		return nil, err
 	}
-	// One process attaches to the hub, and makes it and the server if need be.
-	// The hub's program waits for input that never comes.
 	process, err := s.opts.Runner.Start(context.WithoutCancel(ctx), proc.Cmd{
 		Argv: s.argv(conf, "-C", "new-session", "-A", "-s", hubSession, "-n", "hub",
 			"-f", "no-output,ignore-size", "-x", "80", "-y", "24", "-c", "/", "exec cat"),
@@ -68,10 +79,28 @@ func (s *Server) connect(ctx context.Context) (*control, error) {
 	if errors.Is(err, proc.ErrNotFound) {
 		return nil, fmt.Errorf("tmux is not installed; install the package tmux, %d.%d or later: %w", minMajor, minMinor, err)
 	}
-	if err != nil {
-		return nil, err
+	return process, err
+}
+
+// connect takes a control client, that of Begin or a new one, and sees it through
+// to the first list.
+func (s *Server) connect(ctx context.Context) (*control, error) {
+	s.mu.Lock()
+	process := s.begun
+	s.begun = nil
+	s.mu.Unlock()
+	if process == nil {
+		var err error
+		if process, err = s.startClient(ctx); err != nil {
+			return nil, err
+		}
 	}
 	c := newControl(process, &s.order)
+	// tmux reads what is sent as soon as it has attached the client. The
+	// subscription tells the whole list within its first second; the query tells it
+	// now.
+	_, _ = c.send(line(command{"refresh-client", "-B", "panes::" + s.rows.all()}), nil)
+	query, queryErr := c.send(s.queryLine(), nil) // it fails where the client has ended
 	timer := time.NewTimer(s.opts.Timeout)
 	defer timer.Stop()
 	select {
@@ -93,26 +122,37 @@ func (s *Server) connect(ctx context.Context) (*control, error) {
 		return nil, context.Cause(ctx)
 	}
 
-	// The subscription tells the whole list within its first second; the query
-	// tells it now.
-	_, err = c.send(line(command{"refresh-client", "-B", "panes::" + s.rows.all()}), nil)
-	if err == nil {
-		var rows rowsOf
-		if rows, err = s.queryOver(ctx, c); err == nil {
-			err = s.adopt(ctx, c, conf, rows)
-		}
-	}
-	if err != nil {
+	if err := s.firstList(ctx, c, query, queryErr); err != nil {
 		c.close(closeGrace)
 		return nil, err
 	}
 	return c, nil
 }
 
-func (s *Server) queryOver(ctx context.Context, c *control) (rowsOf, error) {
-	a, err := c.do(ctx, s.opts.Timeout, line(
+// firstList takes the answer to the first query.
+func (s *Server) firstList(ctx context.Context, c *control, query *request, err error) error {
+	if err != nil {
+		return err
+	}
+	a, err := c.await(ctx, query, s.opts.Timeout)
+	if err != nil {
+		return err
+	}
+	rows, err := s.rows.parseQuery(a)
+	if err != nil {
+		return err
+	}
+	return s.adopt(ctx, c, rows)
+}
+
+func (s *Server) queryLine() string {
+	return line(
 		command{"display-message", "-p", serverFormat},
-		command{"list-panes", "-a", "-F", s.rows.one()}), nil)
+		command{"list-panes", "-a", "-F", s.rows.one()})
+}
+
+func (s *Server) queryOver(ctx context.Context, c *control) (rowsOf, error) {
+	a, err := c.do(ctx, s.opts.Timeout, s.queryLine(), nil)
 	if err != nil {
 		return rowsOf{}, err
 	}
@@ -122,13 +162,13 @@ func (s *Server) queryOver(ctx context.Context, c *control) (rowsOf, error) {
 // adopt makes a server that answers ours: it must be new enough, and has to
 // read our configuration when it has an older one or, started by somebody
 // else, none.
-func (s *Server) adopt(ctx context.Context, c *control, conf string, rows rowsOf) error {
+func (s *Server) adopt(ctx context.Context, c *control, rows rowsOf) error {
 	if !supported(rows.version) {
 		return fmt.Errorf("%w: the server that runs is %s, and cellmux needs %d.%d or later; end it when its panes are no longer needed",
 			ErrOld, rows.version, minMajor, minMinor)
 	}
 	if rows.conf != confHash(s.conf) {
-		a, err := c.do(ctx, s.opts.Timeout, line(command{"source-file", conf}), nil)
+		a, err := c.do(ctx, s.opts.Timeout, line(command{"source-file", s.confPath()}), nil)
 		if err != nil {
 			return err
 		}

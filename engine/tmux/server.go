@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -39,7 +38,8 @@ type Server struct {
 	rows rowForm
 
 	mu      sync.Mutex
-	control *control // nil while there is none
+	control *control     // nil while there is none
+	begun   proc.Process // the client of Begin, until Run takes it
 	list    List
 	applied uint64 // order of the answer that list shows
 	width   int    // of the terminal that will attach
@@ -315,7 +315,7 @@ func (s *Server) runBlocks(ctx context.Context, count func([]block) int, cmds ..
 
 // exec runs commands in one process. start says that they may start the server.
 func (s *Server) exec(ctx context.Context, start bool, stdin []byte, cmds ...command) ([]string, error) {
-	conf := filepath.Join(s.opts.RuntimeDir, "tmux.conf")
+	conf := s.confPath()
 	if start {
 		var err error
 		if conf, err = writeConf(s.opts.RuntimeDir, s.conf); err != nil {
