@@ -117,7 +117,11 @@ func New(o Options) *Fleet {
 // newest, and misses others.
 func (f *Fleet) Watch(ctx context.Context) <-chan Snapshot {
 	if _, has := f.snapshots.newest(); !has {
-		f.poke()
+		select {
+		case <-f.listed:
+			f.poke() // the first list failed
+		default: // it comes
+		}
 	}
 	return f.snapshots.watch(ctx)
 }
@@ -158,25 +162,39 @@ const (
 func (f *Fleet) build(ctx context.Context, list tmux.List, look time.Duration) (Snapshot, error) {
 	f.building.Lock()
 	defer f.building.Unlock()
-	cells, err := f.o.Store.Cells(ctx)
+	in, err := f.read(ctx)
 	if err != nil {
 		return Snapshot{}, err
 	}
-	slots, err := f.o.Store.Slots(ctx)
-	if err != nil {
-		return Snapshot{}, err
+	return f.publish(ctx, in, list, look), nil
+}
+
+// read reads what the database and the projects' files tell.
+func (f *Fleet) read(ctx context.Context) (in listing, err error) {
+	if in.cells, err = f.o.Store.Cells(ctx); err != nil {
+		return in, err
 	}
-	in := listing{cells: cells, slots: slots, panes: list, taken: f.o.Now()}
+	if in.slots, err = f.o.Store.Slots(ctx); err != nil {
+		return in, err
+	}
 	if in.queued, err = f.queued(ctx); err != nil {
-		return Snapshot{}, err
+		return in, err
 	}
-	in.project = make(map[string]project, len(cells))
-	for _, c := range cells {
+	in.project = make(map[string]project, len(in.cells))
+	for _, c := range in.cells {
 		found := f.lookAt(ctx, c)
 		found.told = f.configWith(c, found.config)
 		found.commits = f.commitsOn(found.told)
 		in.project[c.Name] = found
 	}
+	return in, nil
+}
+
+// publish joins what was read with the panes and what the agents say, publishes
+// the list and returns it. f.building is held.
+func (f *Fleet) publish(ctx context.Context, in listing, list tmux.List, look time.Duration) Snapshot {
+	cells, slots := in.cells, in.slots
+	in.panes, in.taken = list, f.o.Now()
 	f.o.Watcher.Observe(f.observed(in))
 	if look != noLook {
 		f.readAgents(ctx, look)
@@ -202,7 +220,7 @@ func (f *Fleet) build(ctx context.Context, list tmux.List, look time.Duration) (
 	snap := join(in, f.ages)
 	snap.Work = f.work.list()
 	f.snapshots.publish(snap)
-	return snap, nil
+	return snap
 }
 
 func (f *Fleet) readAgents(ctx context.Context, look time.Duration) {

@@ -24,7 +24,7 @@ func (f *Fleet) Run(ctx context.Context) {
 	f.background.open(ctx)
 	defer f.background.close()
 	f.background.start(f.watchDatabase)
-	f.warm(ctx)
+	early := f.early(ctx)
 	// Without tmux's answer every row would say "unknown" for a moment.
 	answer := time.NewTimer(firstAnswer)
 	select {
@@ -45,9 +45,12 @@ func (f *Fleet) Run(ctx context.Context) {
 			}
 		}
 		// What was told until here is in the list that is made now.
-		taken(f.wake)
+		if taken(f.wake) && first {
+			early = f.early(ctx)
+		}
 		taken(f.o.Server.Changes())
-		snap, err := f.list(ctx, first)
+		snap, err := f.list(ctx, early)
+		early = nil
 		if first {
 			taken(f.o.Watcher.Changes()) // it tells what the first look saw
 			f.listedOnce.Do(func() { close(f.listed) })
@@ -72,34 +75,33 @@ func (f *Fleet) Run(ctx context.Context) {
 
 // list makes the next list. The first one reads the agents' sources itself: with
 // what the watcher has not read yet every row would say "unknown".
-func (f *Fleet) list(ctx context.Context, first bool) (Snapshot, error) {
-	if !first {
+func (f *Fleet) list(ctx context.Context, early *listing) (Snapshot, error) {
+	if early == nil {
 		return f.build(ctx, f.o.Server.List(), noLook)
 	}
-	return f.build(ctx, f.o.Server.List(), firstLook)
+	f.building.Lock()
+	defer f.building.Unlock()
+	return f.publish(ctx, *early, f.o.Server.List(), firstLook), nil
 }
 
-// taken empties a channel that tells of changes.
-func taken(changes <-chan struct{}) {
+// taken empties a channel that tells of changes, and says whether it told of one.
+func taken(changes <-chan struct{}) bool {
 	select {
 	case <-changes:
+		return true
 	default:
+		return false
 	}
 }
 
-// warm reads what the first list is made of while tmux has not answered: the
-// files and the database's pages are at hand then. What fails is told by the
-// list.
-func (f *Fleet) warm(ctx context.Context) {
-	cells, err := f.o.Store.Cells(ctx)
+// early reads for the first list while tmux has not answered; nil when that
+// failed, which the list tells.
+func (f *Fleet) early(ctx context.Context) *listing {
+	in, err := f.read(ctx)
 	if err != nil {
-		return
+		return nil
 	}
-	_, _ = f.o.Store.Slots(ctx)
-	_, _ = f.queued(ctx)
-	for _, c := range cells {
-		f.lookAt(ctx, c)
-	}
+	return &in
 }
 
 // after waits; it is false when ctx ended first.
