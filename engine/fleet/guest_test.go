@@ -10,8 +10,10 @@ import (
 	"testing"
 
 	"cellmux/cell/lock"
+	"cellmux/cell/state"
 	"cellmux/engine/docker"
 	"cellmux/engine/tmux"
+	"cellmux/shellctx/convo"
 
 	"cellmux/engine"
 	"cellmux/engine/enginetest"
@@ -100,6 +102,29 @@ func TestAGuestsAgentNeedsNoProgramOnTheHost(t *testing.T) {
 		if !c.Found {
 			t.Errorf("%s is not offered: %s", c.Name, c.Reason)
 		}
+	}
+}
+
+// An image of ours holds the agents that its modules name.
+func TestFirstAgentOfAGuestIsOneThatItsImageHolds(t *testing.T) {
+	w, _, cell := guestWorld(t)
+	w.files.config.Cell.Modules = []string{"go", "codex"}
+	ref, err := w.Open(t.Context(), cell, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := w.slot(t, ref); s.Agent != "codex" {
+		t.Errorf("%s was opened", s.Agent)
+	}
+	if _, err := w.Open(t.Context(), cell, "claude"); err == nil || !strings.Contains(err.Error(), "holds codex and not claude") {
+		t.Errorf("an agent that is not in it: %v", err)
+	}
+	if _, err := w.Open(t.Context(), cell, "shell"); err != nil {
+		t.Errorf("a shell is in every image: %v", err)
+	}
+	w.files.config.Cell.Image = "somebody/else:1" // what that holds nobody knows
+	if _, err := w.Open(t.Context(), cell, "claude"); err != nil {
+		t.Errorf("an image of somebody else's: %v", err)
 	}
 }
 
@@ -440,5 +465,25 @@ func TestRestartAppliesWhatHasChangedUnlessSomebodyElseIsIn(t *testing.T) {
 	}
 	if taken := g.taken(); !slices.Equal(taken, []string{cell}) {
 		t.Errorf("%q went down", taken)
+	}
+}
+
+// A turn without a pane needs no program on the host either.
+func TestTurnOfAGuestsAgentNeedsNoProgramOnTheHost(t *testing.T) {
+	w, _, cell := guestWorld(t)
+	s, err := w.db.CreateSlot(t.Context(), state.Slot{Cell: cell, Agent: "codex"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	turns := NewTurns(nil, nil, w.o.Agents)
+	turns.Of(w.Fleet)
+	held, err := lock.Try(w.slotLock(Ref{cell, s.Number})) // ends the turn right after the look for its program
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer held.Release()
+	_, err = turns.Run(t.Context(), convo.Target{Session: s.SessionID, Cell: cell, Slot: s.Number, Agent: "codex"}, "hello", func(string) {})
+	if !errors.Is(err, convo.ErrRefused) || !strings.Contains(err.Error(), "being started") {
+		t.Errorf("the turn: %v", err)
 	}
 }

@@ -156,7 +156,7 @@ func (f *Fleet) pick(ctx context.Context, c state.Cell, agent string) (name, pro
 		if agent != "" && agent != candidate {
 			continue
 		}
-		path, err := f.findFor(c, candidate)
+		path, err := f.findFor(ctx, c, candidate)
 		switch {
 		case err == nil:
 			return candidate, path, nil
@@ -183,12 +183,25 @@ func (f *Fleet) agentNames() []string {
 }
 
 // findFor is find for a cell. What a guest has installed is known inside alone:
-// there every agent counts as found, by its own name.
-func (f *Fleet) findFor(c state.Cell, name string) (string, error) {
-	if _, known := f.o.Agents.Lookup(name); known && c.Engine != string(engine.Host) {
+// there every agent counts as found, by its own name, unless the image is ours and
+// its modules name others.
+func (f *Fleet) findFor(ctx context.Context, c state.Cell, name string) (string, error) {
+	a, known := f.o.Agents.Lookup(name)
+	if !known || c.Engine == string(engine.Host) {
+		return f.find(name)
+	}
+	config, _, _ := f.o.Projects.Load(ctx, c.ProjectDir)
+	if !a.TakesMessages() || config.Cell.Image != "" {
 		return "", nil
 	}
-	return f.find(name)
+	held := slices.DeleteFunc(slices.Clone(config.Cell.Modules), func(module string) bool {
+		other, known := f.o.Agents.Lookup(module)
+		return !known || !other.TakesMessages()
+	})
+	if len(held) > 0 && !slices.Contains(held, name) {
+		return "", fmt.Errorf("the image of %s holds %s and not %s: add it to [cell] modules, then cellmux image build %s", c.Name, strings.Join(held, ", "), name, c.Name)
+	}
+	return "", nil
 }
 
 // find looks for an agent's program; its error says how to get it. A shell with
@@ -220,7 +233,7 @@ func (f *Fleet) Agents(ctx context.Context, cell string) ([]AgentChoice, error) 
 	}
 	for _, name := range f.agentNames() {
 		choice := AgentChoice{Name: name, Found: true}
-		if _, err := f.findFor(c, name); err != nil {
+		if _, err := f.findFor(ctx, c, name); err != nil {
 			choice.Found, choice.Reason = false, err.Error()
 		}
 		out = append(out, choice)
@@ -305,7 +318,7 @@ func (f *Fleet) again(ctx context.Context, r Ref, end func(tmux.Pane) bool) (sta
 	if err != nil {
 		return false, err
 	}
-	path, err := f.findFor(c, s.Agent)
+	path, err := f.findFor(ctx, c, s.Agent)
 	if err != nil {
 		return false, fmt.Errorf("restart %s: %w", r, err)
 	}

@@ -54,7 +54,7 @@ func (c *Conversation) review(ctx context.Context, r Ref) (Ref, error) {
 	case strings.TrimSpace(diff) == "":
 		return Ref{}, errors.New("there are no uncommitted changes")
 	}
-	program, err := f.findFor(on, s.Agent)
+	program, err := f.findFor(ctx, on, s.Agent)
 	if err != nil {
 		return Ref{}, err
 	}

@@ -67,7 +67,7 @@ func (t *Turns) Run(ctx context.Context, target convo.Target, text string, emit 
 	if problem := t.fleet.lookAt(ctx, c).problem; problem != "" {
 		return refuse(errors.New(problem))
 	}
-	program, err := t.fleet.find(s.Agent)
+	program, err := t.fleet.findFor(ctx, c, s.Agent)
 	if err != nil {
 		return refuse(err)
 	}
