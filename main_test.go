@@ -203,22 +203,29 @@ func TestDatabaseThatSomebodyHoldsForAWhileIsWaitedFor(t *testing.T) {
 	}
 }
 
-func TestRunThatIsToldToEndKeepsWhatWasPrinted(t *testing.T) {
-	h := newHouse(t)
-	h.must("new")
-	cmd := exec.Command(program.path, "run", "api", "echo first; sleep 300")
+// printsFirst starts a command and waits until it has printed its first line.
+func (h *house) printsFirst(args ...string) *exec.Cmd {
+	h.t.Helper()
+	cmd := exec.Command(h.program, args...)
 	cmd.Dir, cmd.Env = filepath.Join(h.home, "api"), h.env
 	out, err := cmd.StdoutPipe()
 	if err != nil {
-		t.Fatal(err)
+		h.t.Fatal(err)
 	}
 	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
+		h.t.Fatal(err)
 	}
 	line := make([]byte, 6)
 	if _, err := out.Read(line); err != nil || string(line) != "first\n" {
-		t.Fatalf("%q, %v", line, err)
+		h.t.Fatalf("%q, %v", line, err)
 	}
+	return cmd
+}
+
+func TestRunThatIsToldToEndKeepsWhatWasPrinted(t *testing.T) {
+	h := newHouse(t)
+	h.must("new")
+	cmd := h.printsFirst("run", "api", "echo first; sleep 300")
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
@@ -233,19 +240,7 @@ func TestRunThatIsToldToEndKeepsWhatWasPrinted(t *testing.T) {
 func TestRunThatWasKilledIsRecordedByTheNextOne(t *testing.T) {
 	h := newHouse(t)
 	h.must("new")
-	cmd := exec.Command(program.path, "run", "api", "echo first; exec sleep 300")
-	cmd.Dir, cmd.Env = filepath.Join(h.home, "api"), h.env
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	line := make([]byte, 6)
-	if _, err := out.Read(line); err != nil || string(line) != "first\n" {
-		t.Fatalf("%q, %v", line, err)
-	}
+	cmd := h.printsFirst("run", "api", "echo first; exec sleep 300")
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}

@@ -85,7 +85,8 @@ type CellSection struct {
 	// Keeps the cell's guest up when its last pane has ended; unset, it goes down
 	// then, unless something else runs in it.
 	Background bool `toml:"background"`
-	// What the first pane of a new cell runs.
+	// What the first pane of a new cell runs: the name of an agent, of one that
+	// config.toml declares ([agents.custom.NAME]) too. Any command may be declared there.
 	DefaultCommand string `toml:"default_command" env:"DEVCELL_DEFAULT_COMMAND" literal:"yes" acts:"is run in the first pane"`
 	// The persistent home that the cell shares with others of its workspace.
 	Workspace string `toml:"workspace" acts:"chooses a home with what lies in it"`

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"time"
 
 	"cellmux/cell/state"
@@ -209,8 +210,12 @@ func (f *Fleet) Revoke(ctx context.Context, cell string) error {
 	return f.did("revoke the project file of "+cell, f.o.Projects.Revoke(ctx, dir))
 }
 
-// projectDir is a cell's, or the offered cell's.
+// projectDir is a cell's, or the offered cell's, or the directory itself that is
+// named in place of a cell by its absolute path.
 func (f *Fleet) projectDir(ctx context.Context, cell string) (string, error) {
+	if filepath.IsAbs(cell) {
+		return realDir(cell)
+	}
 	c, err := f.cell(ctx, cell)
 	if err == nil {
 		return c.ProjectDir, nil

@@ -167,7 +167,8 @@ func (f *Fleet) pick(ctx context.Context, c state.Cell, agent string) (name, pro
 	if agent == "" {
 		return "", "", errors.New("no agent and no shell was found on PATH")
 	}
-	return "", "", fmt.Errorf("open %s in %s: no agent has that name", agent, c.Name)
+	return "", "", fmt.Errorf("open %s in %s: no agent has that name; the agents are %s, and config.toml declares others ([agents.custom.NAME])",
+		agent, c.Name, strings.Join(f.agentNames(), ", "))
 }
 
 // agentNames are the agents in the order in which they are offered; the shell

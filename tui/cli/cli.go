@@ -234,6 +234,13 @@ has one slot, and a directory or nothing at all means the cell of that directory
 			return c.Screen(cmd.Context())
 		},
 	}
+	// cobra asks this itself, a moment later, and then calls it no usage error.
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
+		if err := errors.Join(cmd.ValidateRequiredFlags(), cmd.ValidateFlagGroups()); err != nil {
+			return exit{code: ExitUsage, err: err}
+		}
+		return nil
+	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return exit{code: ExitUsage, err: err} })
 	root.SetVersionTemplate("cellmux {{.Version}}\n")
 	root.CompletionOptions.DisableDefaultCmd = true

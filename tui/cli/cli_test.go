@@ -321,14 +321,18 @@ func TestLogShowsShellRecordsAsTheScreenDoesAndAgentsTextWithoutEscapes(t *testi
 	w := &world{snap: apiCell("/src/api", fleet.Slot{}), entries: []convo.Entry{
 		{Seq: 1, Cell: "api", Message: record, Delivery: convo.Saved},
 		{Seq: 2, Cell: "api", Message: protocol.NewText("2", protocol.Assistant, "hello\x1b[31m there\nline two", time.Unix(0, 0)), Delivery: convo.Answered},
+		{Seq: 3, Cell: "api", Message: protocol.NewText("3", protocol.User, "go on", time.Unix(0, 0)), Delivery: convo.Failed, Reason: "the agent ended\x1b[2J\nmeanwhile"},
 	}}
 	got := call(t, w, nil, "log", "api:0")
+	if !strings.Contains(got.stdout, "failed: the agent ended[2J meanwhile\ngo on\n") {
+		t.Errorf("the reason is missing: %q", got.stdout)
+	}
 	if !strings.Contains(got.stdout, "shell  saved") || !strings.Contains(got.stdout, "hello there\nline two\n") || strings.Contains(got.stdout, "\x1b") {
 		t.Errorf("%q", got.stdout)
 	}
 	got = call(t, w, nil, "log", "api:0", "--json")
 	lines := strings.Split(strings.TrimSpace(got.stdout), "\n")
-	if len(lines) != 2 {
+	if len(lines) != 3 {
 		t.Fatalf("%q", got.stdout)
 	}
 	var e struct {

@@ -22,7 +22,8 @@ func (c *commands) newCell() *cobra.Command {
 		Short: "Make a cell of a project directory",
 		Long: `Make a cell of a project directory (the current one by default) and print its
 name. The name is fixed for life and never given out again: by default the
-directory's base name, with -2, -3 when it is taken. Nothing is started.`,
+directory's base name, with -2, -3 when it is taken. A directory may be several
+cells; standard error says so when it is one already. Nothing is started.`,
 		Example: `  cellmux new
   cellmux new ~/src/api --name api-auth --engine host`,
 		Args: args(cobra.MaximumNArgs(1)),
@@ -36,9 +37,16 @@ directory's base name, with -2, -3 when it is taken. Nothing is started.`,
 			if err != nil {
 				return err
 			}
+			snap, err := app.Fleet.Refresh(cmd.Context())
+			if err != nil {
+				return err
+			}
 			name, err := app.Fleet.NewCell(cmd.Context(), n)
 			if err != nil {
 				return err
+			}
+			if before, err := cellOf(snap, dir); err == nil && before.ProjectDir == dir {
+				c.say("The directory is the cell %s already; %s is another cell of it. (cellmux rm %s undoes it.)", before.Name, name, name)
 			}
 			if asJSON {
 				return c.printJSON(map[string]string{"name": name, "project_dir": dir})
@@ -108,7 +116,7 @@ ask in their panes. Yours is the word: no file of yours is written without it.`,
   cellmux open api --append-system-prompt 'Touch nothing below vendor/.'
   cellmux open api:0               # resume after a stop, a crash or a reboot`,
 		Args: args(cobra.MaximumNArgs(1)),
-		RunE: func(cmd *cobra.Command, given []string) error {
+		RunE: func(cmd *cobra.Command, given []string) (err error) {
 			ctx := cmd.Context()
 			prompts, err := c.promptsGiven()
 			if err != nil {
@@ -132,6 +140,11 @@ ask in their panes. Yours is the word: no file of yours is written without it.`,
 					return err
 				}
 				c.say("Made the cell %s of %s.", ref.Cell, dir)
+				defer func(made string) {
+					if err != nil { // its name would be used up if it were taken away again
+						c.say("The cell %s stays, without a pane.", made)
+					}
+				}(ref.Cell)
 			}
 			if err != nil {
 				return err

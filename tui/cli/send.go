@@ -200,7 +200,7 @@ the ! commands, private ones too. With --json: one object a line.`,
 					}
 					continue
 				}
-				fmt.Fprintf(c.Stdout, "%s  %s  %s\n%s\n\n", entry.Stored.Local().Format("2006-01-02 15:04:05"), who(entry), entry.Delivery, clean(display(entry)))
+				fmt.Fprintf(c.Stdout, "%s  %s  %s\n%s\n\n", entry.Stored.Local().Format("2006-01-02 15:04:05"), who(entry), became(entry), clean(display(entry)))
 			}
 			return nil
 		},
@@ -209,6 +209,14 @@ the ! commands, private ones too. With --json: one object a line.`,
 	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON lines")
 	cmd.Flags().BoolVar(&shell, "shell", false, "the shell log in place of the conversation")
 	return cmd
+}
+
+// became is what became of a message, and why where that is known.
+func became(entry convo.Entry) string {
+	if entry.Reason == "" {
+		return string(entry.Delivery)
+	}
+	return string(entry.Delivery) + ": " + oneLine(entry.Reason)
 }
 
 func (c *commands) printShellLog(ctx context.Context, app *App, ref fleet.Ref, n int, asJSON bool) error {

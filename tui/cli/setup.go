@@ -76,7 +76,8 @@ func (c *commands) trust() *cobra.Command {
 		Long: `Show what a project's devcell.toml would do. Its commands, secrets, files outside
 the project, volumes, ports and weaker isolation have no effect until you approve
 the file, and again after each change. On a terminal it asks; elsewhere --yes
-approves what was shown, and without it the exit code is 4 when something waits.`,
+approves what was shown, and without it the exit code is 4 when something waits.
+A directory need not be a cell yet.`,
 		Example: `  cellmux trust
   cellmux trust --show
   cellmux trust api --yes
@@ -89,6 +90,10 @@ approves what was shown, and without it the exit code is 4 when something waits.
 				return err
 			}
 			ref, err := c.target(snap, first(given))
+			if dir, isDir := c.directory(first(given)); isDir && errors.Is(err, fleet.ErrNotFound) {
+				// It may be looked at and approved before it is a cell.
+				ref.Cell, err = c.projectDir([]string{dir})
+			}
 			if err != nil {
 				return err
 			}
