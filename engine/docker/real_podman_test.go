@@ -85,3 +85,23 @@ func TestRealPodmanUserRepositoryAndList(t *testing.T) {
 		t.Errorf("Instances = %+v, %v", all, err)
 	}
 }
+
+// An allowlist that podman cannot have is refused, never opened.
+func TestRealPodmanNetworks(t *testing.T) {
+	l := newPodmanLab(t)
+	c := l.cell(func(c *engine.Cell) {
+		c.Config.Cell.Network = "allowlist"
+		c.Config.Cell.NetworkAllow = []string{"example.com"}
+	})
+	if err := l.engine.Up(l.ctx(), c, nil); err == nil || !strings.Contains(err.Error(), `choose "none" or "open"`) {
+		t.Errorf("Up = %v", err)
+	}
+	if all, err := l.engine.Instances(l.ctx()); err != nil || len(all) != 0 {
+		t.Errorf("it left %+v, %v", all, err)
+	}
+	c.Config.Cell.Network = "none"
+	l.up(c)
+	if got := l.output(c, "ls /sys/class/net"); got != "lo" {
+		t.Errorf("its networks are %q", got)
+	}
+}
