@@ -40,9 +40,11 @@ type opencodeAPI struct {
 // httpTimeout bounds one request on the loopback.
 const httpTimeout = 2 * time.Second
 
-// loopbackClient follows no redirect and uses no proxy.
+// loopbackClient follows no redirect and uses no proxy. An opencode that starts
+// accepts connections before it serves them, and never answers what came in then:
+// a stream must be given up and begun anew like everything else.
 var loopbackClient = &http.Client{
-	Transport:     &http.Transport{Proxy: nil, DisableKeepAlives: true},
+	Transport:     &http.Transport{Proxy: nil, DisableKeepAlives: true, ResponseHeaderTimeout: httpTimeout},
 	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 }
 

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -158,6 +159,36 @@ func TestAnEventOverHTTPReachesTheStatusWithinHalfASecond(t *testing.T) {
 	}
 }
 
+func TestAStreamThatIsNeverAnsweredIsBegunAnew(t *testing.T) {
+	f := &changingOpencode{fakeOpencode: fakeOpencode{status: "{}", permission: "[]", messages: "[]", events: make(chan string)}}
+	var streams atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/event" && streams.Add(1) == 1 {
+			<-r.Context().Done() // as one does that starts
+			return
+		}
+		f.ServeHTTP(w, r)
+	}))
+	defer server.Close()
+	defer server.CloseClientConnections()
+	in := newInput(t, false)
+	id := opencodeSession(in.SessionID)
+	user := `[{"info":{"role":"user","time":{"created":1000}},"parts":[{"type":"text","text":"x"}]}]`
+	f.set(`{}`, `[]`, user)
+	writeLaunch(t, in.Config.WorkspaceHome, launch{Agent: "opencode", Session: id, Address: server.URL})
+	w, _ := watching(t, "opencode", in, tmux.Pane{ID: "%1", PID: os.Getpid()})
+	eventually(t, 30*time.Second, "idle", func() bool { return w.Status("x").State == Idle })
+	select {
+	case f.events <- `{"type":"server.heartbeat"}`:
+	case <-time.After(30 * time.Second):
+		t.Fatal("nobody listens to its events")
+	}
+	within(t, fileLimit, w, "busy", Working, func() {
+		f.set(`{"`+id+`":{"type":"busy"}}`, `[]`, user)
+		f.events <- `{"type":"session.status"}`
+	})
+}
+
 // changingOpencode is one whose answers change while it serves.
 type changingOpencode struct {
 	sync.Mutex
@@ -175,6 +206,50 @@ func (f *changingOpencode) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	now := f.fakeOpencode
 	f.Unlock()
 	now.ServeHTTP(w, r)
+}
+
+func TestAnAgentThatDoesNotAnswerHoldsUpNoOther(t *testing.T) {
+	asked, release := make(chan struct{}, 64), make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		select {
+		case asked <- struct{}{}:
+		default:
+		}
+		select {
+		case <-release:
+		case <-r.Context().Done():
+		}
+	}))
+	defer server.Close()
+	defer server.CloseClientConnections()
+	defer close(release)
+	stuck := newInput(t, false)
+	stuck.Config.Cell = "api"
+	writeLaunch(t, stuck.Config.WorkspaceHome, launch{Agent: "opencode", Session: opencodeSession(stuck.SessionID), Address: server.URL})
+
+	in := newInput(t, true)
+	mustPlan(t, "claude", in)
+	file := filepath.Join(in.Home, ".claude", "sessions", "9.json")
+	entry := func(word string) func() {
+		return func() { mustWrite(t, file, `{"pid":9,"sessionId":"`+in.SessionID+`","status":"`+word+`"}`) }
+	}
+	entry("idle")()
+	w := startWatcher(t, WatchOptions{Opened: func(int) (time.Time, bool) { return time.Time{}, false }})
+	w.Observe([]Slot{
+		{Key: "stuck", Agent: "opencode", Config: stuck.Config, Home: stuck.Home, SessionID: stuck.SessionID, Pane: tmux.Pane{ID: "%1", PID: os.Getpid()}},
+		{Key: "x", Agent: "claude", Config: in.Config, Home: in.Home, SessionID: in.SessionID, Pane: tmux.Pane{ID: "%2"}},
+	})
+	eventually(t, 30*time.Second, "idle", func() bool { return w.Status("x").State == Idle })
+	<-asked // and is not answered from here on
+	for _, next := range []struct {
+		word string
+		want State
+	}{{"busy", Working}, {"waiting", Waiting}, {"idle", Idle}} {
+		within(t, fileLimit, w, next.word, next.want, entry(next.word))
+	}
+	if got := w.Status("stuck").State; got != Unknown {
+		t.Errorf("the one that does not answer is %v", got)
+	}
 }
 
 func TestATitleReachesTheStatusInTime(t *testing.T) {

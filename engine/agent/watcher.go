@@ -54,6 +54,11 @@ type Watcher struct {
 	opened  map[string]opening
 	streams map[string]stream
 	touched chan string // keys that a stream told about
+	rewatch chan struct{}
+	serial  int                 // of looks, over all slots
+	taken   map[string]int      // serial of the look that Status is from
+	looking map[string]*looking // what Run has under way
+	watched map[string][]string // by slot, the directories of its sources
 }
 
 // stream is a goroutine that listens to one slot's agent; Run owns it.
@@ -88,7 +93,8 @@ func (s *Set) Watch(o WatchOptions) *Watcher {
 		set: s, options: o,
 		wake: make(chan struct{}, 1), changes: make(chan struct{}, 1),
 		slots: map[string]Slot{}, status: map[string]Status{}, dirs: map[string][]string{}, screens: map[string]captured{},
-		opened: map[string]opening{}, streams: map[string]stream{}, touched: make(chan string, 64),
+		opened: map[string]opening{}, streams: map[string]stream{}, touched: make(chan string, 64), rewatch: make(chan struct{}, 1),
+		taken: map[string]int{}, looking: map[string]*looking{}, watched: map[string][]string{},
 	}
 }
 
@@ -100,6 +106,16 @@ func (w *Watcher) Observe(slots []Slot) {
 		next[slot.Key] = slot
 	}
 	w.slots = next
+	gone := func(key string) bool { _, ok := next[key]; return !ok }
+	known := len(w.status)
+	maps.DeleteFunc(w.status, func(key string, _ Status) bool { return gone(key) })
+	maps.DeleteFunc(w.taken, func(key string, _ int) bool { return gone(key) })
+	maps.DeleteFunc(w.watched, func(key string, _ []string) bool { return gone(key) })
+	maps.DeleteFunc(w.screens, func(key string, _ captured) bool { return gone(key) })
+	maps.DeleteFunc(w.opened, func(key string, _ opening) bool { return gone(key) })
+	if len(w.status) != known {
+		nudge(w.changes)
+	}
 	w.mu.Unlock()
 	nudge(w.wake)
 }
@@ -113,7 +129,18 @@ func (w *Watcher) Status(key string) Status {
 
 // Read reads the sources of all observed slots now and returns when Status
 // knows them: for a caller that wants one answer and does not Run the watcher.
-func (w *Watcher) Read(ctx context.Context) { w.refresh(ctx, nil, nil) }
+func (w *Watcher) Read(ctx context.Context) {
+	w.mu.Lock()
+	keys := slices.Collect(maps.Keys(w.slots))
+	w.mu.Unlock()
+	var reading sync.WaitGroup
+	for _, key := range keys {
+		if l, ok := w.begin(key); ok {
+			reading.Go(func() { w.take(ctx, l) })
+		}
+	}
+	reading.Wait()
+}
 
 // Changes tells that the status of some slot has changed. It holds one: a slow
 // reader misses how often, never that.
@@ -155,8 +182,9 @@ func (w *Watcher) Run(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx) // ends the streams before they are waited for
 	defer cancel()
 	all := func() {
-		w.refresh(ctx, notify, nil)
+		w.refresh(ctx, &listening, nil)
 		w.listen(ctx, &listening)
+		w.watch(notify)
 	}
 	all()
 	for {
@@ -189,8 +217,12 @@ func (w *Watcher) Run(ctx context.Context) {
 			}
 		case <-soon:
 			soon = nil
-			w.refresh(ctx, notify, dirty)
+			w.refresh(ctx, &listening, dirty)
 			dirty = map[string]bool{}
+		case <-w.rewatch:
+			w.watch(notify)
+			// What was written before a directory was watched was not told.
+			w.refresh(ctx, &listening, nil)
 		}
 	}
 }
@@ -240,51 +272,6 @@ func (w *Watcher) listen(ctx context.Context, running *sync.WaitGroup) {
 				delete(w.streams, key)
 			}
 		})
-	}
-}
-
-// refresh reads the sources of the given slots, or of all when only is nil.
-func (w *Watcher) refresh(ctx context.Context, notify *fsnotify.Watcher, only map[string]bool) {
-	w.mu.Lock()
-	slots := maps.Clone(w.slots)
-	before := maps.Clone(w.status)
-	w.mu.Unlock()
-	after := map[string]Status{}
-	dirs := map[string][]string{}
-	for key, slot := range slots {
-		if only != nil && !only[key] {
-			after[key] = before[key]
-			continue
-		}
-		status, watched := w.observe(ctx, slot, before[key])
-		after[key] = status
-		for _, dir := range watched {
-			dirs[dir] = append(dirs[dir], key)
-		}
-	}
-	w.mu.Lock()
-	w.status = after
-	if only == nil {
-		w.dirs = dirs
-		maps.DeleteFunc(w.screens, func(key string, _ captured) bool { _, ok := slots[key]; return !ok })
-		maps.DeleteFunc(w.opened, func(key string, _ opening) bool { _, ok := slots[key]; return !ok })
-	}
-	w.mu.Unlock()
-	if notify != nil && only == nil {
-		watched := notify.WatchList()
-		for dir := range dirs {
-			if !slices.Contains(watched, dir) {
-				_ = notify.Add(dir) // not there yet: the backstop tries again
-			}
-		}
-		for _, dir := range watched {
-			if _, ok := dirs[dir]; !ok {
-				_ = notify.Remove(dir)
-			}
-		}
-	}
-	if !maps.Equal(before, after) {
-		nudge(w.changes)
 	}
 }
 
