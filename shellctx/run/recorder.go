@@ -12,6 +12,7 @@ const (
 	pendingSize  = 64 << 10  // display text between two frames
 	frame        = time.Second / 30
 	chunkBacklog = 32
+	batchSize    = 64 << 10 // what is written to disk together
 )
 
 // recorder takes in what an execution prints, for the record, the disk and the
@@ -22,16 +23,18 @@ type recorder struct {
 	mask   *masker
 	onOver func()
 
-	mu       sync.Mutex
-	produced int64 // before masking
-	lines    int
-	lastByte byte
-	small    []byte // the beginning, as long as it is all
-	disk     *spill
-	diskErr  error
-	open     func() (*spill, error) // makes disk at the first byte; nil keeps none
-	over     bool
-	closed   bool // the record is made: what still comes is dropped
+	mu         sync.Mutex
+	produced   int64 // before masking
+	lines      int
+	lastByte   byte
+	small      []byte // the beginning, as long as it is all
+	disk       *spill
+	diskErr    error
+	batch      []byte                 // not on disk yet
+	batchTimer *time.Timer            // runs while pieces are gathered
+	open       func() (*spill, error) // makes disk at the first byte; nil keeps none
+	over       bool
+	closed     bool // the record is made: what still comes is dropped
 
 	screen     display
 	fullScreen *screenWatch
@@ -85,13 +88,52 @@ func (r *recorder) keep(p []byte) {
 	if r.disk == nil && r.diskErr == nil && r.open != nil {
 		r.disk, r.diskErr = r.open()
 	}
-	if r.disk != nil && r.diskErr == nil {
-		r.diskErr = r.disk.write(p)
-	}
+	r.store(p)
 	if room := keepInMemory - len(r.small); room > 0 {
 		r.small = append(r.small, p[:min(room, len(p))]...)
 	}
 	r.screen.write(p)
+}
+
+// store writes to disk, at once after a pause; small pieces that follow each
+// other are written together, a frame later at the latest: a crash may lose as
+// much. The lock is held.
+func (r *recorder) store(p []byte) {
+	if r.disk == nil || r.diskErr != nil {
+		return
+	}
+	if len(r.batch)+len(p) < batchSize {
+		if r.batchTimer != nil {
+			r.batch = append(r.batch, p...)
+			return
+		}
+		r.batchTimer = time.AfterFunc(frame, r.storeBatch)
+	}
+	r.flushBatch()
+	if r.diskErr == nil {
+		r.diskErr = r.disk.write(p)
+	}
+}
+
+func (r *recorder) storeBatch() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return
+	}
+	if len(r.batch) == 0 {
+		r.batchTimer = nil
+		return
+	}
+	r.flushBatch()
+	r.batchTimer.Reset(frame)
+}
+
+func (r *recorder) flushBatch() {
+	if len(r.batch) > 0 && r.diskErr == nil {
+		r.diskErr = r.disk.write(r.batch)
+	}
+	r.batch = r.batch[:0]
 }
 
 // count is what has been produced so far.
@@ -122,6 +164,13 @@ func (r *recorder) finish() result {
 	defer r.mu.Unlock()
 	r.keep(r.mask.finish())
 	r.closed = true
+	if r.batchTimer != nil {
+		r.batchTimer.Stop()
+	}
+	if r.disk != nil {
+		r.flushBatch()
+	}
+	r.batch = nil
 	res := result{produced: r.produced, lines: r.lines, diskError: r.diskErr, screen: r.fullScreen.end()}
 	if r.lastByte != '\n' && r.produced > 0 {
 		res.lines++
