@@ -9,7 +9,8 @@ import (
 
 // hostShell is the shell of a slot on the host.
 type hostShell struct {
-	shell *shell.Shell
+	shell    *shell.Shell
+	exported exports // by lines in the user's own shell
 }
 
 // host returns a slot's shell on the host, made on first use.
@@ -40,6 +41,25 @@ func (s *Service) host(ctx context.Context, r Request, k key, dir string) (*shel
 	return h.shell, nil
 }
 
+// exported are the changes that earlier lines of a slot made to the environment.
+func (s *Service) exported(k key) exports {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if h := s.hosts[k]; h != nil {
+		return h.exported
+	}
+	return nil
+}
+
+// export keeps what one line changed.
+func (s *Service) export(k key, before, after map[string]string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if h := s.hosts[k]; h != nil {
+		h.exported = h.exported.with(before, after)
+	}
+}
+
 // copyGrace is how long after a command's end its output may take to arrive.
 const copyGrace = 500 * time.Millisecond
 
@@ -61,7 +81,7 @@ func (s *Service) runHost(x *execution, then func(ending)) {
 			return
 		}
 	}
-	line, cwd, note := x.request.Line, "", ""
+	line, at, note := x.request.Line, "", ""
 	foreign := false // another shell runs the line
 	if s.opts.Program != "" {
 		var (
@@ -74,7 +94,7 @@ func (s *Service) runHost(x *execution, then func(ending)) {
 				return
 			}
 			foreign = true
-			if line, cwd, err = programLine(argv, posix, line); err != nil {
+			if line, at, err = programLine(argv, posix, line, s.exported(x.key)); err != nil {
 				never(err.Error())
 				return
 			}
@@ -88,8 +108,12 @@ func (s *Service) runHost(x *execution, then func(ending)) {
 	}, func(err error) {
 		end := outcome(err)
 		end.note = note
-		if at := takeCwd(cwd); at != "" && at != dir {
-			_ = sh.SetWorkingDir(at) // gone already: the next command says so
+		if at != "" {
+			cwd, before, after := takeState(at)
+			if cwd != "" && cwd != dir {
+				_ = sh.SetWorkingDir(cwd) // gone already: the next command says so
+			}
+			s.export(x.key, before, after)
 		}
 		end.directory = sh.GetWorkingDir()
 		if left != nil {

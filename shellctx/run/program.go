@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,13 +13,28 @@ import (
 	"sync"
 	"time"
 
+	"cellmux/cell/proc"
 	"cellmux/shellctx/shell"
 )
 
 // programScript is what the user's own shell runs for a line on the host: the
-// line as it is, and at the end, however it ends, the directory into a file. It
-// is one line, so that the shell counts the lines of messages from the user's.
-const programScript = `__cellmux_line=$1 __cellmux_cwd=$2; shift 2; ` + leaveCwd + `; eval "$__cellmux_line"`
+// changes that earlier lines made to the environment, over what the profile made
+// of it; the line as it is; and at the end, however it ends, its directory and
+// its environment into files. It is one line, so that the shell counts the lines
+// of messages from the user's.
+const programScript = `__cellmux_line=$1 __cellmux_at=$2 __cellmux_cwd=$2/` + cwdName + `; shift 2; ` +
+	`eval "$__cellmux_restore"; unset __cellmux_restore; ` +
+	`(umask 077; command -p env -0 >"$__cellmux_at/` + beforeName + `") 2>/dev/null; ` +
+	`trap '__cellmux_code=$?; (umask 077; printf "%s" "$PWD" >"$__cellmux_cwd"; ` +
+	`command -p env -0 >"$__cellmux_at/` + afterName + `") 2>/dev/null; exit "$__cellmux_code"' EXIT; ` +
+	`eval "$__cellmux_line"`
+
+// The files of one line, in a directory of its own.
+const (
+	cwdName    = "cwd"
+	beforeName = "before"
+	afterName  = "after"
+)
 
 // leaveCwd makes a POSIX shell leave its directory in $__cellmux_cwd at its end.
 const leaveCwd = `trap '__cellmux_code=$?; (umask 077; printf "%s" "$PWD" >"$__cellmux_cwd") 2>/dev/null; exit "$__cellmux_code"' EXIT`
@@ -112,35 +128,116 @@ func commandLine(argv []string) string {
 	return strings.Join(quoted, " ")
 }
 
-// programLine is the source that runs a line in the user's shell, and the file
-// in which that leaves its directory; "" none.
-func programLine(argv []string, posix bool, line string) (source, cwd string, err error) {
+// programLine is the source that runs a line in the user's shell, and the
+// directory in which that leaves its state; "" none.
+func programLine(argv []string, posix bool, line string, exported exports) (source, at string, err error) {
 	if !posix {
 		return commandLine(append(slices.Clone(argv), line)), "", nil
 	}
-	f, err := os.CreateTemp("", "cellmux-cwd-")
-	if err != nil {
+	if at, err = os.MkdirTemp("", "cellmux-line-"); err != nil {
 		return "", "", fmt.Errorf("keep the shell's directory: %w", err)
 	}
-	_ = f.Close()
-	words := append(slices.Clone(argv), programScript, filepath.Base(argv[0]), line, f.Name())
-	return commandLine(words), f.Name(), nil
+	words := append(slices.Clone(argv), programScript, filepath.Base(argv[0]), line, at)
+	return exported.assignments() + commandLine(words), at, nil
 }
 
-// takeCwd reads the directory that a line left, and removes the file.
-func takeCwd(file string) string {
-	if file == "" {
-		return ""
+// takeState reads what a line left in its directory, and removes that.
+func takeState(at string) (cwd string, before, after map[string]string) {
+	if at == "" {
+		return "", nil, nil
 	}
-	defer func() { _ = os.Remove(file) }()
-	f, err := os.Open(file)
+	defer func() { _ = os.RemoveAll(at) }()
+	if dir := readState(filepath.Join(at, cwdName), maxPath); filepath.IsAbs(dir) {
+		cwd = dir
+	}
+	return cwd, environment(readState(filepath.Join(at, beforeName), maxEnvironment)), environment(readState(filepath.Join(at, afterName), maxEnvironment))
+}
+
+// maxEnvironment bounds what is read of an environment.
+const maxEnvironment = 4 << 20
+
+// readState reads a whole file; "" is none, or one that is too long.
+func readState(path string, limit int64) string {
+	f, err := os.Open(path)
 	if err != nil {
 		return ""
 	}
 	defer func() { _ = f.Close() }()
-	data, err := io.ReadAll(io.LimitReader(f, maxPath))
-	if err != nil || !filepath.IsAbs(string(data)) {
+	data, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err != nil || int64(len(data)) > limit {
 		return ""
 	}
 	return string(data)
+}
+
+// environment reads env -0; nil is that there is none, such as where env does
+// not know -0.
+func environment(text string) map[string]string {
+	if text == "" {
+		return nil
+	}
+	env := make(map[string]string)
+	for pair := range strings.SplitSeq(strings.TrimSuffix(text, "\x00"), "\x00") {
+		if name, value, ok := strings.Cut(pair, "="); ok && exportable(name) {
+			env[name] = value
+		}
+	}
+	return env
+}
+
+// exportable tells whether a variable is one that lines keep: a shell's own are
+// not, nor is an exported function, whose name is none of a variable.
+func exportable(name string) bool {
+	switch name {
+	case "", "_", "PWD", "OLDPWD", "SHLVL", proc.MarkerVariable:
+		return false
+	}
+	for i, c := range name {
+		if c != '_' && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (i == 0 || c < '0' || c > '9') {
+			return false
+		}
+	}
+	return !strings.HasPrefix(name, "__cellmux_")
+}
+
+// exports are the changes that lines in the user's shell made to the
+// environment, by name; nil is a variable that was unset. They are kept as
+// differences, since each line's shell reads the profile anew.
+type exports map[string]*string
+
+// with returns the changes together with those of another line.
+func (x exports) with(before, after map[string]string) exports {
+	if before == nil || after == nil {
+		return x
+	}
+	next := maps.Clone(x)
+	if next == nil {
+		next = exports{}
+	}
+	for name, value := range after {
+		if old, was := before[name]; !was || old != value {
+			next[name] = &value
+		}
+	}
+	for name := range before {
+		if _, still := after[name]; !still {
+			next[name] = nil
+		}
+	}
+	return next
+}
+
+// assignments stand before the command in its source, so that no value is an
+// argument, which every user of the machine could read.
+func (x exports) assignments() string {
+	var values, restore strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(x)) {
+		if value := x[name]; value == nil {
+			fmt.Fprintf(&restore, "unset %s; ", name)
+		} else {
+			fmt.Fprintf(&restore, `export %s="$__cellmux_set_%s"; unset __cellmux_set_%s; `, name, name, name)
+			fmt.Fprintf(&values, "__cellmux_set_%s=%s ", name, commandLine([]string{*value}))
+		}
+	}
+	return "__cellmux_restore=" + commandLine([]string{restore.String()}) + " " + values.String()
 }

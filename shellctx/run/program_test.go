@@ -100,3 +100,30 @@ func TestAMissingShellFallsBackToOurs(t *testing.T) {
 		t.Errorf("%+v note %q", e.Record, e.Note)
 	}
 }
+
+func TestExportsPersistInTheUsersOwnShell(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	b := newProgramSubject(t, "bash", "export FROM_PROFILE=profile GROWS=x$GROWS\n")
+	b.run(`export A='it'"'"'s $HOME' B="two
+lines" FROM_PROFILE=mine; export GONE=1; plain=no; exit 3`)
+	for line, want := range map[string]string{
+		`echo "$A|$B"`:              "it's $HOME|two\nlines\n",
+		"echo $FROM_PROFILE $GROWS": "mine x\n", // the profile runs each time, and adds to nothing of ours
+		"echo ${plain-unset}":       "unset\n",
+		"env | grep -c __cellmux":   "0\n",
+	} {
+		if e := b.run(line); e.Record.Output != want || e.Note != "" {
+			t.Errorf("%s: %q, want %q", line, e.Record.Output, want)
+		}
+	}
+	b.run("unset GONE FROM_PROFILE; export A=changed")
+	if e := b.run("echo ${GONE-gone} ${FROM_PROFILE-gone} $A"); e.Record.Output != "gone gone changed\n" {
+		t.Errorf("%q", e.Record.Output)
+	}
+	if e := b.run("exec sh -c 'ps -o args= -p $$'"); strings.Contains(e.Record.Output, "changed") {
+		t.Errorf("a value is an argument: %q", e.Record.Output)
+	}
+	if left, _ := filepath.Glob(filepath.Join(os.TempDir(), "cellmux-line-*")); len(left) != 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}

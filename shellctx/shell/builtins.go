@@ -115,14 +115,14 @@ options:
 // interpreter to report.
 func (x *execution) evalArgs(args []string) []string {
 	source := strings.Join(args[1:], " ")
-	if !strings.Contains(source, "&") && !strings.Contains(source, ">|") && !strings.Contains(source, "${") {
+	if !strings.ContainsAny(source, "&\\") && !strings.Contains(source, ">|") && !strings.Contains(source, "${") {
 		return args
 	}
 	file, err := syntax.NewParser().Parse(strings.NewReader(source), "")
 	if err != nil {
 		return args
 	}
-	if !x.instrument(file) {
+	if !x.instrument(file, true) {
 		return args
 	}
 	var out strings.Builder

@@ -135,7 +135,7 @@ func prepare(ctx context.Context, c command) (*execution, *interp.Runner, *synta
 	}
 	// The interpreter copies all variables into it at the end.
 	r.Vars = make(map[string]expand.Variable, len(env)+16)
-	x.instrument(file)
+	x.instrument(file, false)
 	return x, r, file, nil
 }
 

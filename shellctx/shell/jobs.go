@@ -71,10 +71,11 @@ type job struct {
 }
 
 // instrument rewrites a file as described above, and spells what the
-// interpreter does not know in words that it does: >| as >, ${10} as ${@:10:1}.
+// interpreter does not know in words that it does: >| as >, ${10} as ${@:10:1},
+// and a\ b where it would keep the backslash (unescapeFile).
 // It tells whether anything changed.
-func (x *execution) instrument(file *syntax.File) bool {
-	changed, background := false, false
+func (x *execution) instrument(file *syntax.File, printable bool) bool {
+	changed, background := unescapeFile(file, printable), false
 	syntax.Walk(file, func(n syntax.Node) bool {
 		switch n := n.(type) {
 		case *syntax.Stmt:
