@@ -34,10 +34,13 @@ func (f *ForegroundProcess) SetStdin(r io.Reader) {
 	}
 }
 
-// SetStdout sets where output goes.
+// SetStdout sets where output goes; io.Discard throws it away.
 func (f *ForegroundProcess) SetStdout(w io.Writer) {
 	if file, ok := w.(*os.File); ok {
 		f.stdout = file
+	}
+	if w == io.Discard {
+		f.stdout = nil // os/exec opens the null device
 	}
 }
 

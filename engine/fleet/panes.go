@@ -115,7 +115,9 @@ func (a *attachment) SetStderr(w io.Writer) { a.err = w }
 func (a *attachment) Run() error {
 	foreground := proc.Foreground(a.command)
 	foreground.SetStdin(a.in)
-	foreground.SetStdout(a.out)
+	// A tmux client draws on the terminal of its input. What it prints is a line
+	// on the user's own screen for each time that somebody detached.
+	foreground.SetStdout(io.Discard)
 	foreground.SetStderr(a.err)
 	err := foreground.Run()
 	if a.reset && a.out != nil {

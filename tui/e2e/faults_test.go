@@ -50,3 +50,36 @@ func TestADatabaseThatSomebodyHoldsForTenSecondsStopsNoKeyAndLosesNothing(t *tes
 	_ = term.end()
 	term.givenBack()
 }
+
+func TestAttachingLeavesNothingOnTheUsersOwnScreen(t *testing.T) {
+	env, dir := isolated(t)
+	if err := openTerminal(t, env, dir, "open", ".", "--agent", "shell").end(); err != nil {
+		t.Fatal(err)
+	}
+	term := openTerminal(t, env, dir)
+	term.waitFor("○ shell")
+	for i := range 3 {
+		if _, err := term.master.WriteString("j\r"); err != nil {
+			t.Fatal(err)
+		}
+		back := 2 * (i + 1) // the screen's own way out, and tmux's
+		term.wait("attaching", func(text string) bool { return strings.Count(text, "\x1b[?1049h") == back })
+		term.wait("tmux's status line", func(text string) bool {
+			return strings.Contains(text[strings.LastIndex(text, "\x1b[?1049h"):], "ctrl-q")
+		})
+		if _, err := term.master.WriteString("\x11"); err != nil {
+			t.Fatal(err)
+		}
+		term.wait("coming back", func(text string) bool { return strings.Count(text, "\x1b[?1049h") == back+1 })
+	}
+	if _, err := term.master.WriteString("q"); err != nil {
+		t.Fatal(err)
+	}
+	if err := term.end(); err != nil {
+		t.Fatal(err)
+	}
+	term.givenBack()
+	if text := term.text(); strings.Contains(text, "[detached") || strings.Contains(text, "[exited") {
+		t.Errorf("tmux wrote on the user's screen: %q", text)
+	}
+}
