@@ -22,10 +22,11 @@ func TestWhatChangesNothingMakesNoFrame(t *testing.T) {
 		t.Fatal(err)
 	}
 	frames, more := &frameCount{}, false
-	d := drawn{m, frames, func() bool { return more }}
+	d := drawn{Model: m, frames: frames, more: func() bool { return more }}
 	made := func(message tea.Msg) int {
 		before := frames.shown
-		d.Update(message)
+		next, _ := d.Update(message)
+		d = next.(drawn)
 		if d.View() != "" {
 			t.Fatal("Bubble Tea got something to draw")
 		}
@@ -42,7 +43,8 @@ func TestWhatChangesNothingMakesNoFrame(t *testing.T) {
 		message tea.Msg
 		want    int
 	}{
-		{"the size", tea.WindowSizeMsg{Width: 100, Height: 30}, 1},
+		{"the size", tea.WindowSizeMsg{Width: 100, Height: 30}, 0}, // there is no list
+		{"a list that is late", listLate{}, 1},
 		{"a first look at the pane", screen("one"), 1},
 		{"a look that shows the same", screen("one"), 0},
 		{"the time for another look", captureDue{m.preview.generation}, 0},

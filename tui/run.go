@@ -70,7 +70,7 @@ func Run(ctx context.Context, o Options) error {
 	if m.mouse {
 		options = append(options, tea.WithMouseCellMotion())
 	}
-	program := tea.NewProgram(drawn{m, terminal.Screen, terminal.Keys.More}, options...)
+	program := tea.NewProgram(drawn{Model: m, frames: terminal.Screen, more: terminal.Keys.More}, options...)
 	ended.Go(func() { tellSizes(drawing, program, terminal, resized) })
 	_, err = program.Run()
 	switch {
