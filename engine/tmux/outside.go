@@ -30,7 +30,7 @@ func (s *Server) Outside() (*Outside, bool) {
 
 // List lists the panes of the user's server, without that of cellmux.
 func (o *Outside) List(ctx context.Context) List {
-	lines, err := o.run(ctx, command{"display-message", "-p", serverFormat}, command{"list-panes", "-a", "-F", o.server.rows.one()})
+	lines, err := o.run(ctx, command{"display-message", "-p", serverFormat}, command{"display-message", "-p", o.server.rows.all()})
 	if errors.Is(err, ErrNoServer) {
 		return List{Known: true}
 	}

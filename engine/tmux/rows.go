@@ -12,9 +12,10 @@ import (
 	"unicode/utf8"
 )
 
-// A pane's row in a list is one format, used for list-panes and, nested in
-// loops over sessions, windows and panes, for the subscription. All of it has
-// to survive hostile text on a single line:
+// The list of panes is one format, a row nested in loops over sessions, windows
+// and panes, for the subscription and for a question (list-panes would ask for a
+// format that is expanded for each pane). All of it has to survive hostile text
+// on a single line:
 //
 //   - Control characters are replaced inside the format itself. A working
 //     directory may hold a newline, which would inject lines into control mode.
@@ -25,7 +26,7 @@ import (
 //
 // The server expands the subscription every second. What costs there is each
 // regular expression (it is compiled each time) more than any field, so that one
-// replaces in a row, and one in all rows together.
+// replaces in all rows together.
 const (
 	controls  = "[\x01-\x1f\x7f]"
 	separator = "|"
@@ -74,13 +75,10 @@ func (f rowForm) raw() string {
 	return row.String()
 }
 
-func withoutControls(format string) string { return "#{s/" + controls + "/?/:" + format + "}" }
-
-// one prints one pane.
-func (f rowForm) one() string { return withoutControls(f.raw()) }
-
 // all prints every pane of the server, whatever the client looks at.
-func (f rowForm) all() string { return withoutControls("#{S:#{W:#{P:" + f.raw() + "}}}") }
+func (f rowForm) all() string {
+	return "#{s/" + controls + "/?/:#{S:#{W:#{P:" + f.raw() + "}}}}"
+}
 
 // parseAll reads what all printed, rows one after the other. One
 // malformed row rejects the answer: a list that is silently shorter would make
@@ -104,11 +102,6 @@ func (f rowForm) parseAll(text string) ([]Pane, error) {
 		return cmp.Or(strings.Compare(a.Session, b.Session), cmp.Compare(idNumber(a.ID), idNumber(b.ID)))
 	})
 	return panes, nil
-}
-
-// parseLines reads what list-panes printed with one.
-func (f rowForm) parseLines(lines []string) ([]Pane, error) {
-	return f.parseAll(strings.Join(lines, ""))
 }
 
 func (f rowForm) parse(text string) (p Pane, rest string, err error) {

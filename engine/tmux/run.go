@@ -148,7 +148,7 @@ func (s *Server) firstList(ctx context.Context, c *control, query *request, err 
 func (s *Server) queryLine() string {
 	return line(
 		command{"display-message", "-p", serverFormat},
-		command{"list-panes", "-a", "-F", s.rows.one()})
+		command{"display-message", "-p", s.rows.all()})
 }
 
 func (s *Server) queryOver(ctx context.Context, c *control) (rowsOf, error) {

@@ -193,7 +193,7 @@ type rowsOf struct {
 func (s *Server) query(ctx context.Context) (rowsOf, error) {
 	a, err := s.runBlocks(ctx, nil,
 		command{"display-message", "-p", serverFormat},
-		command{"list-panes", "-a", "-F", s.rows.one()})
+		command{"display-message", "-p", s.rows.all()})
 	if errors.Is(err, ErrNoServer) {
 		return rowsOf{order: s.order.Add(1)}, nil // certain: nothing lives
 	}
@@ -217,7 +217,7 @@ func (f rowForm) parseQuery(a answer) (rowsOf, error) {
 	if len(fields) != 3 {
 		return rowsOf{}, fmt.Errorf("tmux described itself as %q", clip(lines[0]))
 	}
-	panes, err := f.parseLines(lines[1:])
+	panes, err := f.parseAll(strings.Join(lines[1:], ""))
 	return rowsOf{panes: panes, pid: idNumber(fields[0]), version: printable(fields[1]),
 		conf: printable(fields[2]), order: a.order}, err
 }
