@@ -69,10 +69,10 @@ func (m *Model) messageHead(e *convo.Entry, w int) string {
 		st = tWaiting
 	}
 	if e.Message.Role != protocol.User {
-		state = ""
+		state, st = convo.UsageText(e.Message), tDim
 	}
 	if state != "" {
-		if e.Reason != "" {
+		if e.Reason != "" && e.Message.Role == protocol.User {
 			state += ": " + clean(e.Reason)
 		}
 		head += "  " + p.paint(st, state)

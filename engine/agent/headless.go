@@ -238,6 +238,7 @@ func codexStream(t *TurnReader, data []byte) {
 		t.warning = e.Message
 	case "turn.completed":
 		t.ended = true
+		t.usage("cumulative", true) // a resumed thread's numbers hold the turns before
 		for name, n := range e.Usage {
 			t.usage(name, n)
 		}

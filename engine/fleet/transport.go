@@ -38,8 +38,9 @@ type Transport struct {
 // attempt is what Enter and Submitted must know of the paste before them.
 type attempt struct {
 	direct agent.Direct // by which the text went in; nil: tmux pasted it
-	seen   bool         // the text was seen in the box before Enter
-	idle   bool         // no turn ran before Enter
+	text   string
+	seen   bool // the text was seen in the box before Enter
+	idle   bool // no turn ran before Enter
 }
 
 func (t *Transport) note(target convo.Target, change func(*attempt)) {
@@ -125,7 +126,7 @@ func (t *Transport) Paste(ctx context.Context, target convo.Target, text string)
 	}
 	text = closed(text)
 	direct, has := t.watcher.Direct(keyOf(target))
-	t.note(target, func(a *attempt) { *a = attempt{direct: direct} })
+	t.note(target, func(a *attempt) { *a = attempt{direct: direct, text: text} })
 	if has {
 		return refused(direct.Append(ctx, text))
 	}
@@ -149,6 +150,10 @@ const (
 	leastSettle  = 300 * time.Millisecond
 	textPatience = time.Second
 	textInterval = 30 * time.Millisecond
+
+	submitPatience = 5 * time.Second // an agent with an interface has a box that can be read
+	submitInterval = 1500 * time.Millisecond
+	submitTries    = 3
 )
 
 // Enter submits what is in the box, when the text stands there and after the
@@ -158,13 +163,18 @@ func (t *Transport) Enter(ctx context.Context, target convo.Target) error {
 	if !known {
 		return fmt.Errorf("%w: no agent is called %q", convo.ErrRefused, target.Agent)
 	}
-	pane, box, err := t.awaitText(ctx, target)
+	direct := t.noted(target).direct
+	patience := textPatience
+	if direct != nil {
+		patience = submitPatience
+	}
+	pane, box, err := t.awaitText(ctx, target, patience)
 	if err != nil {
 		return err
 	}
 	t.note(target, func(a *attempt) { a.seen, a.idle = box.Draft != "", box.Known && !box.Busy })
-	if direct := t.noted(target).direct; direct != nil {
-		return direct.Submit(ctx) // what it is told it takes as a command, no key follows a paste
+	if direct != nil {
+		return t.submit(ctx, target, pane, direct, t.noted(target).text)
 	}
 	if err := pause(ctx, max(a.Settle(), leastSettle)); err != nil {
 		return err
@@ -172,10 +182,31 @@ func (t *Transport) Enter(ctx context.Context, target convo.Target) error {
 	return refused(t.terminal.Keys(ctx, pane.ID, "Enter"))
 }
 
-// awaitText waits until the agent's box shows a text, at most textPatience: not
+// submit submits by an agent's own interface. What that is told while the text
+// has not reached the box is lost, on a busy machine seconds after it was
+// answered; so it is told again as long as a part of the text stands there.
+func (t *Transport) submit(ctx context.Context, target convo.Target, pane tmux.Pane, direct agent.Direct, text string) error {
+	for range submitTries {
+		if err := direct.Submit(ctx); err != nil {
+			return err
+		}
+		for until := time.Now().Add(submitInterval); time.Now().Before(until); {
+			if err := pause(ctx, textInterval); err != nil {
+				return err
+			}
+			box, err := t.look(ctx, target, pane)
+			if err == nil && !strings.Contains(letters(text), letters(box.Draft)) || err == nil && box.Draft == "" {
+				return nil // it is gone; what stands there is the user's
+			}
+		}
+	}
+	return nil // the proof tells
+}
+
+// awaitText waits until the agent's box shows a text, at most for patience: not
 // every agent's box can be read.
-func (t *Transport) awaitText(ctx context.Context, target convo.Target) (pane tmux.Pane, box agent.Box, err error) {
-	patience := time.Now().Add(textPatience)
+func (t *Transport) awaitText(ctx context.Context, target convo.Target, patience time.Duration) (pane tmux.Pane, box agent.Box, err error) {
+	until := time.Now().Add(patience)
 	for {
 		if pane, err = t.pane(ctx, target); err != nil {
 			return pane, agent.Box{}, err
@@ -183,7 +214,7 @@ func (t *Transport) awaitText(ctx context.Context, target convo.Target) (pane tm
 		if box, err = t.look(ctx, target, pane); err == nil && box.Draft != "" {
 			return pane, box, nil
 		}
-		if time.Now().After(patience) {
+		if time.Now().After(until) {
 			return pane, box, nil
 		}
 		if err := pause(ctx, textInterval); err != nil {

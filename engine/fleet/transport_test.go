@@ -114,6 +114,8 @@ func TestEnterComesAfterTheTextStandsInTheBox(t *testing.T) {
 type direct struct {
 	terminal  *terminal
 	appendErr error
+	deaf      int    // to so many submissions
+	then      string // what stands in the box after one
 }
 
 func (d *direct) Append(_ context.Context, text string) error {
@@ -129,7 +131,10 @@ func (d *direct) Append(_ context.Context, text string) error {
 func (d *direct) Submit(context.Context) error {
 	d.terminal.mu.Lock()
 	defer d.terminal.mu.Unlock()
-	d.terminal.did, d.terminal.text = append(d.terminal.did, "submit"), ""
+	d.terminal.did = append(d.terminal.did, "submit")
+	if d.deaf--; d.deaf < 0 {
+		d.terminal.text = d.then
+	}
 	return nil
 }
 
@@ -164,6 +169,28 @@ func TestAgentsOwnInterfaceIsUsedInPlaceOfItsTerminal(t *testing.T) {
 	}
 	if got := strings.Join(term.did, ", "); got != "paste %1, Enter" {
 		t.Error(got)
+	}
+}
+
+func TestSubmissionThatWasLostIsRepeatedWhileTheTextStandsInTheBox(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		deaf int
+		then string
+		want string
+	}{
+		{"taken", 0, "", "append, submit"},
+		{"lost once", 1, "", "append, submit, submit"},
+		{"the user types at once", 0, "a next one", "append, submit"},
+	} {
+		transport, term, w, target := newTransport()
+		w.direct = &direct{terminal: term, deaf: c.deaf, then: c.then}
+		if err := errors.Join(transport.Paste(t.Context(), target, "hello"), transport.Enter(t.Context(), target)); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(term.did, ", "); got != c.want {
+			t.Errorf("%s: %s", c.name, got)
+		}
 	}
 }
 

@@ -156,7 +156,7 @@ func (s *store) endTurn(ctx context.Context, t Target, l letter, turn Turn, to D
 				}
 			}
 			if len(turn.Usage) > 0 {
-				if err := answer.SetMeta("cellmux.usage", turn.Usage); err != nil {
+				if err := answer.SetMeta(usageKey, turn.Usage); err != nil {
 					return err
 				}
 			}

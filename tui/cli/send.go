@@ -200,7 +200,11 @@ the ! commands, private ones too. With --json: one object a line.`,
 					}
 					continue
 				}
-				fmt.Fprintf(c.Stdout, "%s  %s  %s\n%s\n\n", entry.Stored.Local().Format("2006-01-02 15:04:05"), who(entry), became(entry), clean(display(entry)))
+				state := became(entry)
+				if used := convo.UsageText(entry.Message); used != "" {
+					state = used
+				}
+				fmt.Fprintf(c.Stdout, "%s  %s  %s\n%s\n\n", entry.Stored.Local().Format("2006-01-02 15:04:05"), who(entry), state, clean(display(entry)))
 			}
 			return nil
 		},
