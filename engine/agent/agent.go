@@ -240,6 +240,9 @@ func (a *Agent) Plan(ctx context.Context, in engine.AgentInput) (engine.AgentPla
 	} else {
 		p.features = assumed(a.flags)
 	}
+	if in.Review && a.readOnly == "" {
+		return engine.AgentPlan{}, fmt.Errorf("plan %s for %s: a review may change nothing, and no read-only mode of %s is known", a.name, in.Config.AppName(), a.name)
+	}
 	if err := p.prepare(); err != nil {
 		return engine.AgentPlan{}, fmt.Errorf("plan %s for %s: %w", a.name, in.Config.AppName(), err)
 	}

@@ -47,7 +47,7 @@ func opencode() declaration {
 		facts: facts{
 			identity: "`import` of an empty session whose `ses_` ID is derived from ours, then `--session`",
 			overlay:  "`instructions` of the inline config, read on every start",
-			status:   "on the host its HTTP interface on a private port with a password; in a guest a plugin that keeps one file in the spool",
+			status:   "on the host its HTTP interface on a private port with a password, by which messages go in too; in a guest a plugin that keeps one file in the spool, and paste",
 		},
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -423,6 +424,8 @@ func TestRealAgentsQuestionHoldsMessagesBack(t *testing.T) {
 	}
 }
 
+var turnUsage = regexp.MustCompile(`\d+ in, \d+ out`)
+
 func TestRealAgentWithoutAPane(t *testing.T) {
 	for _, name := range agenttest.Names {
 		t.Run(name, func(t *testing.T) {
@@ -436,6 +439,8 @@ func TestRealAgentWithoutAPane(t *testing.T) {
 			}
 			if log := u.must("log", "demo:0"); !strings.Contains(log, "MOCK-REPLY") {
 				t.Errorf("the answer is not in the log: %s", log)
+			} else if !turnUsage.MatchString(log) {
+				t.Errorf("the log does not say what the turn used: %s", log)
 			}
 			// In the same conversation, and a failure is one.
 			out, _ := u.run("send", "demo:0", "--wait", "3m", "then "+agenttest.WordFail400)

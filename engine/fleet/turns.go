@@ -26,13 +26,15 @@ type Turns struct {
 	opener *engine.Opener
 	agents *agent.Set
 	fleet  *Fleet
+
+	silence time.Duration
 }
 
 var _ convo.HeadlessTransport = (*Turns)(nil)
 
 // NewTurns returns a transport that refuses every turn until Of.
 func NewTurns(runner proc.Runner, opener *engine.Opener, agents *agent.Set) *Turns {
-	return &Turns{runner: runner, opener: opener, agents: agents}
+	return &Turns{runner: runner, opener: opener, agents: agents, silence: turnSilence}
 }
 
 // Of says whose slots the turns belong to. The fleet needs the conversations,
@@ -42,6 +44,24 @@ func (t *Turns) Of(f *Fleet) { t.fleet = f }
 // turnGrace is how long an agent may take to save its conversation after an
 // interrupt.
 const turnGrace = 5 * time.Second
+
+// turnSilence is how long a turn may print nothing before it is ended: codex
+// waits for ever for a network that is not there, opencode tries again for as
+// long as its provider refuses. A command that a turn runs may be silent for long.
+const turnSilence = 20 * time.Minute
+
+var errSilent = errors.New("the turn was silent for too long")
+
+// alarm is a writer that puts the end of a silent turn off.
+type alarm struct {
+	timer *time.Timer
+	limit time.Duration
+}
+
+func (a alarm) Write(p []byte) (int, error) {
+	a.timer.Reset(a.limit)
+	return len(p), nil
+}
 
 // stderrKept is how much of the end of an agent's talk an error may quote.
 const stderrKept = 4 << 10
@@ -112,7 +132,11 @@ func (t *Turns) Run(ctx context.Context, target convo.Target, text string, emit 
 	if err != nil {
 		return refuse(err)
 	}
-	process, err := t.runner.Start(ctx, proc.Cmd{
+	turning, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	silence := alarm{time.AfterFunc(t.silence, func() { end(errSilent) }), t.silence}
+	defer silence.timer.Stop()
+	process, err := t.runner.Start(turning, proc.Cmd{
 		Argv: launch.Argv, Dir: launch.Dir, Env: launch.Env, Grace: turnGrace, Marker: execution,
 	})
 	if err != nil {
@@ -125,10 +149,10 @@ func (t *Turns) Run(ctx context.Context, target convo.Target, text string, emit 
 		_ = process.Stdin().Close()
 	})
 	talk := &tail{limit: stderrKept}
-	_, _ = io.Copy(io.MultiWriter(reader, talk), process.Stdout()) // its end is the process's
+	_, _ = io.Copy(io.MultiWriter(reader, talk, silence), process.Stdout()) // its end is the process's
 	result, waitErr := process.Wait()
 	writing.Wait()
-	cancelled := ctx.Err() != nil
+	cancelled := turning.Err() != nil
 	if cancelled {
 		// What runs inside a guest does not end with the client outside.
 		ending, done := context.WithTimeout(context.WithoutCancel(ctx), 2*turnGrace)
@@ -139,6 +163,9 @@ func (t *Turns) Run(ctx context.Context, target convo.Target, text string, emit 
 		return convo.Turn{}, fmt.Errorf("run a turn of %s: %w", keyOf(target), waitErr)
 	}
 	turn := reader.Result(result.ExitCode, talk.String(), cancelled)
+	if ctx.Err() == nil && errors.Is(context.Cause(turning), errSilent) {
+		turn.Error = fmt.Sprintf("it said nothing for %s and was ended", t.silence)
+	}
 	// What a guest's agent calls its conversation is believed in the right form.
 	if prepared.Plan.Session == "" && turn.Error == "" && a.ValidSession(turn.Session) {
 		if err := t.fleet.o.Store.SetAgentSession(ctx, s.Cell, s.Number, turn.Session); err != nil {
