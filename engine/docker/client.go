@@ -128,6 +128,8 @@ var verdicts = []struct {
 	{regexp.MustCompile(`container [0-9a-z_.-]+ is not running|can only create exec sessions on running|container state improper|is restarting, wait`), errNotRunning, "restart the slot: cellmux starts it again"},
 	{regexp.MustCompile(`no such image|unable to find image|pull access denied|manifest unknown|manifest for .* not found|image not known|repository does not exist`), ErrNoImage,
 		"check the name in [cell] image, or build ours with cellmux image build"},
+	{regexp.MustCompile(`(get|head) "https?://[^"]+": |pinging container registry|registry.*(no such host|i/o timeout|handshake timeout)`), ErrNoImage,
+		"its registry cannot be reached: check the network, load the image by hand (docker load), or leave [cell] image out"},
 }
 
 // judge turns the answer to a call into nil or a sentence: what was attempted,
