@@ -2,7 +2,9 @@
 
 // Command floor is what the bench measures cellmux against: about the least
 // that a Bubble Tea program can do to show the panes of a tmux server from one
-// control client, with a preview of the selected one ten times a second.
+// control client, what runs in each and for how long it has been silent, with a
+// preview of the selected one ten times a second. The list is pushed, by one
+// subscription over every pane.
 //
 // It trusts its input and handles no fault; nothing else may use it.
 package main
@@ -12,6 +14,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"time"
 
@@ -21,7 +24,7 @@ import (
 )
 
 type (
-	listed   []string // "%1 name" each
+	listed   []pane
 	captured struct {
 		pane string
 		rows []string
@@ -29,10 +32,34 @@ type (
 	due struct{}
 )
 
+// pane is a row of the list.
+type pane struct {
+	id, session, command, title string
+	dead                        bool
+	activity                    time.Time
+}
+
+// rowFormat prints one pane; what it trusts is that no field holds a tab.
+const rowFormat = "#{pane_id}\t#{session_name}\t#{pane_dead}\t#{window_activity}\t#{pane_current_command}\t#{pane_title}\t\t"
+
+func parse(text string) listed {
+	var all listed
+	for row := range strings.SplitSeq(text, "\t\t") {
+		f := strings.Split(row, "\t")
+		if len(f) < 6 || f[1] == "_hub" {
+			continue
+		}
+		at, _ := strconv.ParseInt(f[3], 10, 64)
+		all = append(all, pane{id: f[0], session: f[1], dead: f[2] == "1", activity: time.Unix(at, 0), command: f[4], title: f[5]})
+	}
+	return all
+}
+
 // wire is one control client, used by one command at a time.
 type wire struct {
 	ask    chan string
 	answer chan []string
+	pushed chan listed // the newest list that was pushed
 }
 
 func connect(socket string) (*wire, error) {
@@ -48,7 +75,7 @@ func connect(socket string) (*wire, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	w := &wire{ask: make(chan string), answer: make(chan []string)}
+	w := &wire{ask: make(chan string), answer: make(chan []string), pushed: make(chan listed, 16)}
 	lines := bufio.NewReaderSize(out, 1<<20)
 	block := func() []string {
 		var got []string
@@ -66,6 +93,10 @@ func connect(socket string) (*wire, error) {
 				return got
 			case inside:
 				got = append(got, l)
+			case strings.HasPrefix(l, "%subscription-changed "):
+				if _, value, ok := strings.Cut(l, " : "); ok {
+					w.pushed <- parse(value)
+				}
 			}
 		}
 	}
@@ -86,7 +117,7 @@ func (w *wire) do(q string) []string {
 
 type model struct {
 	w             *wire
-	panes         []string
+	panes         []pane
 	at, top       int
 	width, height int
 	shown         captured
@@ -94,15 +125,21 @@ type model struct {
 }
 
 func (m *model) Init() tea.Cmd {
-	return func() tea.Msg { return listed(m.w.do("list-panes -a -F '#{pane_id} #{session_name}'")) }
+	return tea.Batch(func() tea.Msg {
+		all := m.w.do("display-message -p '#{S:#{W:#{P:" + rowFormat + "}}}'")
+		m.w.do("refresh-client -B 'panes::#{S:#{W:#{P:" + rowFormat + "}}}'")
+		return parse(strings.Join(all, ""))
+	}, m.listen)
 }
+
+func (m *model) listen() tea.Msg { return <-m.w.pushed }
 
 func (m *model) capture() tea.Cmd {
 	if m.asking || len(m.panes) == 0 {
 		return nil
 	}
 	m.asking = true
-	pane, _, _ := strings.Cut(m.panes[m.at], " ")
+	pane := m.panes[m.at].id
 	return func() tea.Msg { return captured{pane, m.w.do("capture-pane -p -e -t " + pane)} }
 }
 
@@ -111,15 +148,15 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case tea.WindowSizeMsg:
 		m.width, m.height = msg.Width, msg.Height
 	case listed:
-		for _, p := range msg {
-			if !strings.HasSuffix(p, " _hub") {
-				m.panes = append(m.panes, p)
-			}
+		first := m.panes == nil
+		m.panes = msg
+		if first {
+			return m, m.capture()
 		}
-		return m, m.capture()
+		return m, m.listen
 	case captured:
 		m.asking, m.shown = false, msg
-		if pane, _, _ := strings.Cut(m.panes[m.at], " "); pane != msg.pane {
+		if m.panes[m.at].id != msg.pane {
 			return m, m.capture()
 		}
 		return m, tea.Tick(100*time.Millisecond, func(time.Time) tea.Msg { return due{} })
@@ -170,14 +207,17 @@ func (m *model) View() string {
 		m.top = m.at - h + 1
 	}
 	const list = 46
+	now := time.Now()
 	var b strings.Builder
 	for y := range h {
 		left := ""
 		if i := m.top + y; i < len(m.panes) {
+			p := m.panes[i]
+			left = pad(ansi.Truncate(p.session+"  "+p.command+"  "+p.title, list-8, "…"), list-8) + age(now.Sub(p.activity))
 			if i == m.at {
-				left = selected.Render(pad("❯ "+m.panes[i], list))
+				left = selected.Render(pad("❯ "+left, list))
 			} else {
-				left = "  " + m.panes[i]
+				left = "  " + left
 			}
 		}
 		b.WriteString(pad(left, list))
@@ -189,6 +229,13 @@ func (m *model) View() string {
 	}
 	b.WriteString("j k move   q quit")
 	return b.String()
+}
+
+func age(d time.Duration) string {
+	if d < time.Minute {
+		return strconv.Itoa(int(d.Seconds())) + "s"
+	}
+	return strconv.Itoa(int(d.Minutes())) + "m"
 }
 
 func pad(s string, w int) string { return s + strings.Repeat(" ", max(0, w-ansi.StringWidth(s))) }
