@@ -317,7 +317,7 @@ func TestLogHoldsNoOutputNoPromptAndNoValue(t *testing.T) {
 	}
 }
 
-func TestTheBlockListOfTheConfigReachesRun(t *testing.T) {
+func TestTheShellsSettingsReachRun(t *testing.T) {
 	h := newHouse(t)
 	if err := os.MkdirAll(filepath.Join(h.home, ".config", "cellmux"), 0o700); err != nil {
 		t.Fatal(err)
@@ -342,6 +342,11 @@ func TestTheBlockListOfTheConfigReachesRun(t *testing.T) {
 	if code, _, stderr := h.cellmux("run", "api", "cd / && uname -a"); code != cli.ExitRunFailed || !strings.Contains(stderr, `"uname" is not allowed by "uname" of the block list`) {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}
+	config("[shell]\nmax_output = 1\n")
+	if code, _, stderr := h.cellmux("run", "api", "yes"); code == 0 || !strings.Contains(stderr, "ended after 1 MiB of output") {
+		t.Errorf("exit code %d: %s", code, stderr)
+	}
+	config(block + "program = 'bash'\n")
 	if code, stdout, _ := h.cellmux("run", "api", "echo uname ${BASH_VERSION:+bash}"); code != 0 || stdout != "uname bash\n" {
 		t.Errorf("exit code %d: %s", code, stdout)
 	}

@@ -151,6 +151,7 @@ func (w wiring) open(ctx context.Context, prompts cell.ResolveOpts, early func(*
 		},
 		Env: shellEnv.Env, Secrets: shellEnv.Secrets, OnRecord: conversation.Record,
 		Blocks: blocks, BlockNames: blockNames, Program: chosen.Shell.Program, Log: log,
+		Limits: run.Limits{Produced: chosen.Shell.MaxOutput << 20},
 	})
 	a := &application{
 		settings: chosen, server: server, watcher: watcher, conversations: conversations, fleet: f, panes: panes,

@@ -30,7 +30,7 @@ func main() {
 	rounds := flag.Int("rounds", 5, "rounds of each program")
 	presses := flag.Int("keys", 60, "keys a round")
 	starts := flag.Int("starts", 4, "starts a round")
-	only := flag.String("only", "", "the parts to measure, of start,key,rest,busy; empty measures all")
+	only := flag.String("only", "", "the parts to measure, of start,key,rest,yes,busy; empty measures all")
 	rest := flag.Duration("rest", 10*time.Second, "how long a program is left untouched, once a size")
 	out := flag.String("json", "", "file for the figures")
 	check := flag.Bool("check", false, "exit with 1 when a budget is exceeded")
@@ -140,7 +140,7 @@ func benchSize(o options, binary, floor, self string, n int) (*sizeReport, error
 	for _, part := range []struct {
 		name    string
 		measure func() error
-	}{{"start", m.starts}, {"key", m.keys}, {"rest", m.rests}, {"busy", m.busy}} {
+	}{{"start", m.starts}, {"key", m.keys}, {"rest", m.rests}, {"yes", m.yes}, {"busy", m.busy}} {
 		if !o.measures(part.name) {
 			continue
 		}

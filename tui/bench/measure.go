@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -23,6 +24,7 @@ type contestant struct {
 
 // figures are samples in milliseconds unless named otherwise.
 type figures struct {
+	KeyQuiet, KeyYes                                    []float64 // before, and while, a ! command prints without pause
 	Start, Key, KeyBusy, Follow, FollowBusy, Burst, Age []float64
 	Idle, Busy                                          []float64 // per cent of one core, tmux's share included
 	IdleOwn, BusyOwn                                    []float64 // without it
@@ -108,6 +110,69 @@ func (m *measurement) rests() error {
 		}
 		return nil
 	})
+}
+
+// yes measures keys of cellmux alone, before and while a `!` command prints as
+// fast as it can. The one is measured beside the other, in one program.
+func (m *measurement) yes() error {
+	config := filepath.Join(m.s.dir, "config", "cellmux")
+	if err := os.MkdirAll(config, 0o700); err != nil {
+		return err
+	}
+	file := filepath.Join(config, "config.toml")
+	if err := os.WriteFile(file, []byte("[shell]\nmax_output = -1\n"), 0o600); err != nil {
+		return err
+	}
+	defer func() { _ = os.Remove(file) }()
+	c, g := m.contestants[0], m.got[m.contestants[0].name]
+	round := func() error {
+		p, err := m.launch(c)
+		if err != nil {
+			return err
+		}
+		defer p.quit()
+		quiet, _, err := keys(p, m.o.presses, true)
+		if err != nil {
+			return err
+		}
+		if err := p.press("!"); err != nil {
+			return err
+		}
+		if _, err := p.until("the composer", 5*time.Second, holds(" $")); err != nil {
+			return err
+		}
+		if err := p.press("yes\r"); err != nil {
+			return err
+		}
+		if _, err := p.until("the command's output", 10*time.Second, holds("! yes")); err != nil {
+			return err
+		}
+		if err := p.press("\x1b"); err != nil {
+			return err
+		}
+		time.Sleep(500 * time.Millisecond) // until the list has the keys
+		printing, _, err := keys(p, m.o.presses, true)
+		if err != nil {
+			return err
+		}
+		if !p.look(holds("running")) {
+			return fmt.Errorf("the command does not run any more:\n%s", p.text())
+		}
+		g.KeyQuiet, g.KeyYes = append(g.KeyQuiet, quiet...), append(g.KeyYes, printing...)
+		return nil
+	}
+	for range m.o.rounds {
+		if err := round(); err != nil {
+			return fmt.Errorf("keys while a command prints: %w", err)
+		}
+	}
+	return nil
+}
+
+func holds(text string) func([]string) bool {
+	return func(rows []string) bool {
+		return slices.ContainsFunc(rows, func(r string) bool { return strings.Contains(r, text) })
+	}
 }
 
 // busy measures what changes while ten panes print without pause; they do from

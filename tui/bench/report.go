@@ -57,6 +57,7 @@ func summarise(n int, own, floor *figures) *sizeReport {
 	ratio("key to its row, p99", "ms", quantile(own.Key, .99), quantile(floor.Key, .99), 1.15)
 	ratio("key to its row, p50", "ms", quantile(own.Key, .5), quantile(floor.Key, .5), 1.15)
 	ratio("key while 10 panes print, p99 against own quiet", "ms", quantile(own.KeyBusy, .99), quantile(own.Key, .99), 1.1)
+	ratio("key while ! yes prints, p99 against own quiet", "ms", quantile(own.KeyYes, .99), quantile(own.KeyQuiet, .99), 1.5)
 	ratio("key while 10 panes print, p50 against own quiet", "ms", quantile(own.KeyBusy, .5), quantile(own.Key, .5), 1.1)
 	if len(own.Follow) > 0 {
 		absolute("preview after the row, p99 follow - p99 key", "ms", quantile(own.Follow, .99)-quantile(own.Key, .99), frame)

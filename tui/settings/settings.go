@@ -47,6 +47,9 @@ type Shell struct {
 	// changes the directory or replaces the shell is left out, which is said.
 	// Empty is cellmux's own shell, the same on every system.
 	Program string `toml:"program"`
+	// How many MiB a ! command may print before it is ended; 0 is 1024, and a
+	// negative number sets no limit.
+	MaxOutput int64 `toml:"max_output"`
 }
 
 // Agents is [agents].
