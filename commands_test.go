@@ -80,3 +80,25 @@ func TestAPaneThatCannotBeOpenedLeavesNoSlotAndSaysWhatStays(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+func TestSettingsThatTheScreenWouldRefuseAreRefusedByEverything(t *testing.T) {
+	h := newHouse(t)
+	file := filepath.Join(h.home, ".config", "cellmux", "config.toml")
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for text, said := range map[string]string{
+		"[screen]\ntheme = 'nope'\n":                `no theme is called "nope"`,
+		"[keys]\nattach = ['q']\n":                  `attach in the list and quit anywhere both want "q"`,
+		"[keys]\nnosuch = ['q']\n":                  "[keys] nosuch: no binding has this name",
+		"[screen]\ntheme = 'mine'\n[themes.mine]\n": "",
+	} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		code, _, stderr := h.cellmux("config", "check")
+		if said == "" && code != 0 || said != "" && (code != cli.ExitFailed || !strings.Contains(stderr, file+": ") || !strings.Contains(stderr, said)) {
+			t.Errorf("%q: exit code %d: %s", text, code, stderr)
+		}
+	}
+}

@@ -218,7 +218,10 @@ func (w wiring) settings() (settings.Settings, error) {
 		return chosen, err
 	}
 	if err := tui.CheckKeys(chosen.Keys); err != nil {
-		return chosen, fmt.Errorf("%s: [keys]: %w", w.paths.Settings, err)
+		return chosen, fmt.Errorf("%s: %w", w.paths.Settings, err)
+	}
+	if err := tui.CheckTheme(chosen.Screen.Theme, chosen.Themes); err != nil {
+		return chosen, fmt.Errorf("%s: [screen] theme: %w", w.paths.Settings, err)
 	}
 	return chosen, nil
 }

@@ -182,6 +182,7 @@ func newKeymap(own map[string][]string) (*keymap, error) {
 		problems = append(problems, k.add(&k.table[i])...)
 	}
 	problems = append(problems, k.checkPrefixes()...)
+	problems = append(problems, k.checkShadows(own)...)
 	for _, name := range []string{"quit", "help", "stop-typing", "leave"} {
 		if len(k.byName[name].keys) == 0 {
 			problems = append(problems, fmt.Errorf("[keys] %s: must keep a key, or there is no way out", name))
@@ -212,6 +213,25 @@ func (k *keymap) checkPrefixes() (problems []error) {
 		for first := range firsts {
 			if other := k.byKey[where][first]; other != nil {
 				problems = append(problems, fmt.Errorf("[keys] %s wants %q in the %s, which begins a longer binding", other.name, showKey(first), where))
+			}
+		}
+	}
+	return problems
+}
+
+// checkShadows finds keys of the user's that would silently do nothing, or take
+// away what works everywhere: a place stands over anywhere.
+func (k *keymap) checkShadows(own map[string][]string) (problems []error) {
+	for _, where := range []place{inList, inPreview, inLog} {
+		for key, b := range k.byKey[where] {
+			other := k.byKey[anywhere][key]
+			if other == nil {
+				continue
+			}
+			_, mine := own[b.name]
+			_, others := own[other.name]
+			if mine || others {
+				problems = append(problems, fmt.Errorf("[keys] %s in the %s and %s anywhere both want %q", b.name, where, other.name, showKey(key)))
 			}
 		}
 	}

@@ -51,6 +51,8 @@ func TestKeysOfTheUserAreCheckedAtLoad(t *testing.T) {
 		"swapped":                {map[string][]string{"stop": {"d"}, "delete": {"x"}}, ""},
 		"clash":                  {map[string][]string{"stop": {"d"}}, `stop and delete both want "d" in the list`},
 		"clash with a prefix":    {map[string][]string{"stop": {"g"}}, `stop wants "g" in the list, which begins a longer binding`},
+		"takes the way out":      {map[string][]string{"attach": {"q"}}, `attach in the list and quit anywhere both want "q"`},
+		"would do nothing":       {map[string][]string{"quit": {"x"}}, `stop in the list and quit anywhere both want "x"`},
 		"unknown name":           {map[string][]string{"explode": {"e"}}, "explode: no binding has this name"},
 		"a key nobody can press": {map[string][]string{"stop": {"ctrl-enter"}}, "plain terminals cannot send"},
 		"no key":                 {map[string][]string{"stop": {"hyper"}}, `"hyper" is no key`},

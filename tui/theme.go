@@ -97,6 +97,13 @@ func parseStyle(words string, coloured bool) (string, error) {
 // styles are the SGR sequences of a theme, by token.
 type styles [tokens]string
 
+// CheckTheme tells what is wrong with a theme: a name that nothing has, a part of
+// the screen or a style that there is not.
+func CheckTheme(name string, own map[string]map[string]string) error {
+	_, err := newStyles(name, own, true)
+	return err
+}
+
 // newStyles reads a theme. Names beyond the built-in ones come from own.
 func newStyles(name string, own map[string]map[string]string, coloured bool) (*styles, error) {
 	if name == "" {
