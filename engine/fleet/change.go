@@ -150,7 +150,7 @@ func missing(r Ref, err error) error {
 }
 
 // Interrupt stops a running turn and nothing else, with the agent's own keys. A
-// slot whose agent asks something is left alone: the same key would answer it.
+// question that is open they reject, in all agents that were verified.
 func (f *Fleet) Interrupt(ctx context.Context, r Ref) error {
 	return f.did("interrupt "+r.String(), f.interrupt(ctx, r))
 }

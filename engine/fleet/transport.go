@@ -124,6 +124,10 @@ func (t *Transport) Paste(ctx context.Context, target convo.Target, text string)
 	if err != nil {
 		return err
 	}
+	// The state that let this attempt begin is as old as the writing of it.
+	if box, err := t.look(ctx, target, pane); err == nil && box.Asking {
+		return fmt.Errorf("%w: %s asks a question", convo.ErrRefused, target.Agent)
+	}
 	text = closed(text)
 	direct, has := t.watcher.Direct(keyOf(target))
 	t.note(target, func(a *attempt) { *a = attempt{direct: direct, text: text} })

@@ -211,6 +211,23 @@ func TestEnterIsNotTakenByAListOfCompletions(t *testing.T) {
 	}
 }
 
+func TestNothingIsPastedIntoAQuestionThatCameUpMeanwhile(t *testing.T) {
+	for name, ask := range map[string]func(*terminal, *watcher){
+		"on the screen":     func(p *terminal, _ *watcher) { p.asks = true },
+		"by its own word":   func(_ *terminal, w *watcher) { w.status["api:0"] = agent.Status{State: agent.Waiting} },
+		"with an interface": func(p *terminal, w *watcher) { p.asks, w.direct = true, &direct{terminal: p} },
+	} {
+		transport, term, w, target := newTransport()
+		if s, err := transport.State(t.Context(), target); err != nil || !s.Ready {
+			t.Fatalf("%+v, %v", s, err)
+		}
+		ask(term, w)
+		if err := transport.Paste(t.Context(), target, "hello"); !errors.Is(err, convo.ErrRefused) || len(term.did) != 0 {
+			t.Errorf("%s: %v, did %q", name, err, term.did)
+		}
+	}
+}
+
 func TestRefusalsOfTmuxLeaveTheMessageQueued(t *testing.T) {
 	for _, err := range []error{tmux.ErrDead, tmux.ErrGone, tmux.ErrNoServer} {
 		transport, term, _, target := newTransport()
