@@ -4,9 +4,11 @@ package tmux
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -34,6 +36,40 @@ func TestPasteArrivesAsOneBracketedBlock(t *testing.T) {
 			t.Fatal(err)
 		}
 		p.got("\x1b[200~" + strings.ReplaceAll(text, "\n", "\r") + "\x1b[201~")
+		if buffers := p.must("list-buffers"); buffers != "" {
+			t.Errorf("left buffers: %s", buffers)
+		}
+	})
+}
+
+// Two pastes through one buffer would each bring some of the other's text.
+func TestPastesAtTheSameTimeDoNotMix(t *testing.T) {
+	both(t, func(t *testing.T, p *private) {
+		const panes, pastes = 3, 4
+		var ids [panes]string
+		for i := range ids {
+			ids[i] = p.openShell("api", i, strings.ReplaceAll(reader, "> got", fmt.Sprintf("> got%d", i)))
+			p.shows(ids[i], "ready")
+		}
+		var sending sync.WaitGroup
+		for i, id := range ids {
+			sending.Go(func() {
+				for range pastes {
+					if err := p.Paste(t.Context(), id, strings.Repeat(string(rune('a'+i)), 10_000)); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		sending.Wait()
+		for i := range ids {
+			path := filepath.Join(p.dir, fmt.Sprintf("got%d", i))
+			want := strings.Repeat("\x1b[200~"+strings.Repeat(string(rune('a'+i)), 10_000)+"\x1b[201~", pastes)
+			p.eventually("the text", func() bool { b, _ := os.ReadFile(path); return len(b) >= len(want) })
+			if b, _ := os.ReadFile(path); string(b) != want {
+				t.Errorf("pane %d got another's text, or not all of its own: %d bytes, want %d", i, len(b), len(want))
+			}
+		}
 		if buffers := p.must("list-buffers"); buffers != "" {
 			t.Errorf("left buffers: %s", buffers)
 		}
