@@ -255,6 +255,18 @@ func TestSendReadsStandardInputAndPrintsTheState(t *testing.T) {
 	}
 }
 
+func TestReviewPrintsItsSlotAndTellsTheState(t *testing.T) {
+	w := &world{snap: apiCell("/src/api", fleet.Slot{}), entry: convo.Entry{Delivery: convo.Submitted}}
+	got := call(t, w, nil, "review", "api:0")
+	if got.code != 0 || got.stdout != "api:9\n" || !strings.Contains(got.stderr, "the request is submitted") || w.asked[0] != "review api:0" {
+		t.Errorf("%+v, %q", got, w.asked)
+	}
+	w.entry = convo.Entry{Delivery: convo.Failed}
+	if got := call(t, w, nil, "review", "api:0"); got.code != ExitFailed || got.stdout != "api:9\n" {
+		t.Errorf("%+v", got)
+	}
+}
+
 func TestSendWaitsUntilTheMessageLeftTheQueue(t *testing.T) {
 	w := &world{snap: apiCell("/src/api", fleet.Slot{}), entry: convo.Entry{Seq: 4, Delivery: convo.Queued}, watched: make(chan fleet.Snapshot, 1)}
 	w.watched <- w.snap
