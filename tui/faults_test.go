@@ -205,6 +205,33 @@ func TestNoKeyIsTheTerminalsOwnWhileAPaneIsAttached(t *testing.T) {
 	tm.assertRestored()
 }
 
+func TestKeyboardModesThatAPaneLeftOnReachNobody(t *testing.T) {
+	const push, pop, other, plain = "\x1b[>1u", "\x1b[<u", "\x1b[>4;2m", "\x1b[>4;0m"
+	tm := start(t, leavesVariable+"="+push+other+"\x1b[?1003h\x1b[?1004h\x1b[?2004h\x1b[?25l\x1b[?1h\x1b[?7l")
+	tm.waitFor("api-auth")
+	tm.press("j\r")
+	tm.waitFor(push)
+	tm.forgetUntil(push)
+	tm.waitFor("\x1b[?1002h") // back, with the mouse armed again
+	if text := tm.text(); !strings.Contains(text, pop) || !strings.Contains(text, plain) || strings.LastIndex(text, other) > strings.LastIndex(text, plain) {
+		t.Errorf("the keyboard's modes are still on in the screen: %q", text)
+	}
+	tm.press("q")
+	if err := tm.wait(); err != nil {
+		t.Error(err)
+	}
+	tm.assertRestored()
+}
+
+// forgetUntil drops the output before the first text.
+func (tm *terminal) forgetUntil(text string) {
+	tm.mu.Lock()
+	defer tm.mu.Unlock()
+	if i := strings.Index(tm.output.String(), text); i > 0 {
+		tm.output.Next(i)
+	}
+}
+
 func descriptors(t *testing.T, pid int) int {
 	t.Helper()
 	entries, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))

@@ -26,6 +26,9 @@ import (
 // that it can be run in a terminal, signalled and killed.
 const childVariable = "CELLMUX_TUI_CHILD"
 
+// leavesVariable is what an attached pane writes to the child's terminal.
+const leavesVariable = "CELLMUX_TUI_LEAVES"
+
 func init() {
 	if os.Getenv(childVariable) == "" {
 		return
@@ -34,6 +37,7 @@ func init() {
 	f.Begin()
 	ports := f.Ports()
 	ports.Fleet = panicking{f}
+	f.OnAttach(func(string) { fmt.Print(os.Getenv(leavesVariable)) })
 	err := tui.Run(context.Background(), tui.Options{
 		Ports: ports, Version: "test", In: os.Stdin, Out: os.Stdout, Getenv: os.Getenv,
 	})

@@ -467,6 +467,9 @@ func (f *Fleet) Capture(ctx context.Context, pane string, offset int) (fleet.Scr
 	return fleet.Screen{Pane: pane, Rows: slices.Clone(rows), Width: 120, Height: 36, Taken: time.Now()}, nil
 }
 
+// OnAttach says what a pane does while the terminal is lent to it.
+func (f *Fleet) OnAttach(do func(pane string)) { f.attached = do }
+
 // Attach implements tui.Panes.
 func (f *Fleet) Attach(ctx context.Context, pane string) (fleet.Attachment, error) {
 	if err := f.called(ctx, "Attach", pane); err != nil {
