@@ -79,6 +79,11 @@ func (m *Model) entryLines(e *run.Execution, w, h int, selected bool) []string {
 		segments = append(segments, segment{tText, "  "}, segment{tDim, p.fit(fate, 9)})
 	}
 	lines := []string{p.join(selected, segments...)}
+	for _, said := range remarks(e) {
+		for line := range strings.SplitSeq(said, "\n") {
+			lines = append(lines, p.paint(t, p.fit("  "+line, w)))
+		}
+	}
 	if !m.log.open[e.ID] {
 		return lines
 	}

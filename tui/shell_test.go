@@ -155,3 +155,20 @@ func TestKeysTypedFastKeepTheirOrder(t *testing.T) {
 		ui.Settle().Called("Type %3 a").Called("Type %3 b c d")
 	})
 }
+
+func TestWhatIsToBeSaidOfACommandStandsBelowItsRow(t *testing.T) {
+	screen(t, func(ui *tuitest.UI) {
+		ui.Press("!").Type("sleep 300 & make").Press("enter")
+		ui.Fleet.Command("sleep 300 & make").EndWith(run.Exited, 0, func(e *run.Execution) { e.Leftover = 1 })
+		ui.Settle().Row("! sleep 300 & make", "exit 0").Row("  1 background process still running")
+		ui.Press("!").Type("if").Press("enter")
+		ui.Fleet.Command("if").EndWith(run.Exited, 2, func(e *run.Execution) { e.Record.Error = "could not parse command: 1:1" })
+		ui.Settle().Row("! if", "exit 2").Row("  could not parse command: 1:1")
+		ui.Press("!").Type("vim x").Press("enter")
+		ui.Fleet.Command("vim x").EndWith(run.NeverStarted, -1, func(e *run.Execution) { e.Record.Error = "vim needs a terminal" })
+		ui.Settle().Row("! vim x", "did not start").Row("  vim needs a terminal")
+		ui.Press("!").Type("pwd").Press("enter")
+		ui.Fleet.Command("pwd").EndWith(run.Exited, 0, func(e *run.Execution) { e.Note = "/src is gone; the shell is in / now" })
+		ui.Settle().Row("! pwd", "exit 0").Row("  /src is gone; the shell is in / now")
+	})
+}

@@ -254,7 +254,11 @@ func (m *Model) lineEnded(e lineEnded) tea.Cmd {
 		}
 	}
 	if live != nil {
-		m.say("! " + clean(firstLine(live.line)) + ": " + m.outcome(&e.execution))
+		text := "! " + clean(firstLine(live.line)) + ": " + m.outcome(&e.execution)
+		if said := remarks(&e.execution); len(said) > 0 {
+			text += "; " + firstLine(said[0])
+		}
+		m.say(text)
 	}
 	if e.execution.Lines > 12 {
 		delete(m.log.open, e.execution.ID)
@@ -273,11 +277,7 @@ func (m *Model) outcome(e *run.Execution) string {
 	case run.Interrupted:
 		text = "interrupted: cellmux ended"
 	case run.NeverStarted:
-		text = "did not start"
-		if e.Record.Error != "" {
-			text += ": " + clean(e.Record.Error)
-		}
-		return text
+		return "did not start"
 	default:
 		text = fmt.Sprintf("exit %d", e.Record.ExitCode)
 	}
@@ -285,10 +285,23 @@ func (m *Model) outcome(e *run.Execution) string {
 	if d := e.Ended.Sub(e.Started); d >= time.Second && !e.Ended.IsZero() {
 		text += "  " + age(d)
 	}
-	if e.Leftover > 0 {
-		text += "  " + plural(e.Leftover, "background process", "background processes") + " still running"
-	}
 	return text
+}
+
+// remarks are sentences about an execution that stand below its row: why it did
+// not run or was ended, what it left, and what the user should know beside that.
+func remarks(e *run.Execution) []string {
+	var out []string
+	if e.Record.Error != "" && e.Record.Error != "cancelled" {
+		out = append(out, clean(e.Record.Error))
+	}
+	if e.Leftover > 0 {
+		out = append(out, plural(e.Leftover, "background process", "background processes")+" still running")
+	}
+	if e.Note != "" {
+		out = append(out, clean(e.Note))
+	}
+	return out
 }
 
 // fate says whether the record went to the conversation.

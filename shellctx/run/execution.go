@@ -15,7 +15,7 @@ import (
 var (
 	errCancelled = errors.New("cancelled")
 	errTooMuch   = errors.New("ended: it printed too much")
-	errNoScreen  = errors.New("ended: it draws a full screen, and ! has no terminal; ctrl-t runs the line in a new pane")
+	errNoScreen  = errors.New("ended: it needs a terminal; ctrl-t runs it in a new pane")
 )
 
 // execution is the Handle of one that runs.
@@ -146,7 +146,7 @@ func (s *Service) finish(x *execution, end ending) {
 	default:
 		e.State = Exited
 		if res.screen {
-			e.Note = join(e.Note, "it draws a full screen, and ! has no terminal; ctrl-t runs the line in a new pane")
+			e.Note = join(e.Note, "it draws a full screen: ctrl-t runs it in a new pane, where there is a terminal")
 		}
 	}
 	if end.left != nil {

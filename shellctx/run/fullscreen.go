@@ -10,7 +10,7 @@ import (
 
 // noTerminal is what a program is told that would wait for keys; its name stands
 // before it.
-const noTerminal = "needs a terminal, which ! does not have; ctrl-t runs the line in a new pane"
+const noTerminal = "needs a terminal; ctrl-t runs it in a new pane"
 
 // refused tells why a line must not be given to a shell that is not ours, where
 // nobody of ours stands before the start of a program; "" is that it may.

@@ -62,7 +62,10 @@ func (c *Command) Print(text string) {
 }
 
 // End ends the command.
-func (c *Command) End(state run.State, code int) {
+func (c *Command) End(state run.State, code int) { c.EndWith(state, code, nil) }
+
+// EndWith is End with what change makes of the execution.
+func (c *Command) EndWith(state run.State, code int, change func(*run.Execution)) {
 	c.mu.Lock()
 	if c.execution.State != run.Running {
 		c.mu.Unlock()
@@ -72,6 +75,9 @@ func (c *Command) End(state run.State, code int) {
 	e.State, e.Ended = state, time.Now()
 	e.Record.ExitCode, e.Record.Output = code, c.output.String()
 	e.Lines = strings.Count(e.Record.Output, "\n")
+	if change != nil {
+		change(e)
+	}
 	c.mu.Unlock()
 	close(c.chunks)
 	close(c.done)
