@@ -9,7 +9,7 @@ import (
 // Sizes of what a recorder holds in memory, whatever an execution prints.
 const (
 	keepInMemory = 256 << 10 // shorter output is not read back from disk
-	pendingSize  = 16 << 10  // display text between two frames
+	pendingSize  = 64 << 10  // display text between two frames
 	frame        = time.Second / 30
 	chunkBacklog = 32
 	batchSize    = 64 << 10 // what is written to disk together
