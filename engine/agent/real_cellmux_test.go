@@ -19,12 +19,16 @@ import (
 	"cellmux/engine/agent/agenttest"
 )
 
+// builtIn is the directory that buildCellmux has made, for TestMain to remove.
+var builtIn string
+
 // buildCellmux builds the program once for all tests of this file.
 var buildCellmux = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "cmxb")
 	if err != nil {
 		return "", err
 	}
+	builtIn = dir
 	program := filepath.Join(dir, "cellmux")
 	out, err := exec.Command("go", "build", "-o", program, "cellmux").CombinedOutput()
 	if err != nil {

@@ -28,7 +28,13 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, "cellmux:", err)
 		os.Exit(err.Code)
 	}
-	os.Exit(m.Run())
+	status := m.Run()
+	if builtIn != "" {
+		if err := os.RemoveAll(builtIn); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+	}
+	os.Exit(status)
 }
 
 // lab runs one real agent in a scratch home, in a private tmux server, against
