@@ -208,11 +208,6 @@ const (
 	much      = 64 << 10
 )
 
-// gather is how long the reader of one that prints much leaves an empty pipe
-// alone: a writer of small pieces would wake it for each of them, which costs
-// both more than the copying. The pipe does not fill in this time.
-const gather = 250 * time.Microsecond
-
 func (g *gate) copy(from *os.File, done chan struct{}) {
 	defer close(done)
 	defer func() { _ = from.Close() }()
@@ -225,13 +220,9 @@ func (g *gate) copy(from *os.File, done chan struct{}) {
 		if err != nil {
 			return
 		}
-		switch total += n; {
-		case total < much:
-		case len(buf) < lastRead:
+		if total += n; total >= much && len(buf) < lastRead {
 			growPipe(from, pipeSize)
 			buf = make([]byte, lastRead)
-		case n > firstRead && n < len(buf):
-			time.Sleep(gather)
 		}
 	}
 }
