@@ -13,6 +13,7 @@ const (
 	frame        = time.Second / 30
 	chunkBacklog = 32
 	batchSize    = 64 << 10 // what is written to disk together
+	batchTime    = time.Millisecond
 )
 
 // recorder takes in what an execution prints, for the record, the disk and the
@@ -96,7 +97,7 @@ func (r *recorder) keep(p []byte) {
 }
 
 // store writes to disk, at once after a pause; small pieces that follow each
-// other are written together, a frame later at the latest: a crash may lose as
+// other are written together, a millisecond later: a crash may lose as
 // much. The lock is held.
 func (r *recorder) store(p []byte) {
 	if r.disk == nil || r.diskErr != nil {
@@ -107,7 +108,7 @@ func (r *recorder) store(p []byte) {
 			r.batch = append(r.batch, p...)
 			return
 		}
-		r.batchTimer = time.AfterFunc(frame, r.storeBatch)
+		r.batchTimer = time.AfterFunc(batchTime, r.storeBatch)
 	}
 	r.flushBatch()
 	if r.diskErr == nil {
@@ -126,7 +127,7 @@ func (r *recorder) storeBatch() {
 		return
 	}
 	r.flushBatch()
-	r.batchTimer.Reset(frame)
+	r.batchTimer.Reset(batchTime)
 }
 
 func (r *recorder) flushBatch() {
