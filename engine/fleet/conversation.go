@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"time"
 
 	"cellmux/cell"
@@ -31,14 +30,10 @@ func NewConversation(f *Fleet, service *convo.Service) *Conversation {
 	return &Conversation{fleet: f, service: service}
 }
 
-// agentCommand is a message that asks for a command of the agent's own, such as
-// /compact: a single word. Anything longer that begins with a slash may be prose
-// about a path, and the agent is to read it.
-var agentCommand = regexp.MustCompile(`^\s*/[a-z][a-z0-9:_-]*\s*$`)
-
 // Send stores a message for a slot and delivers it when it can be. The entry
 // says what became of it; a message that cannot go now is queued, which is no
-// error.
+// error. The agent gets it as text, also where its box would take it for a
+// command such as /compact: those are typed into its pane.
 func (c *Conversation) Send(ctx context.Context, r Ref, text string) (convo.Entry, error) {
 	target, err := c.fleet.target(ctx, r)
 	if err != nil {
@@ -48,9 +43,6 @@ func (c *Conversation) Send(ctx context.Context, r Ref, text string) (convo.Entr
 		return convo.Entry{}, fmt.Errorf("send to %s: a %s takes no messages; use ! to run a command there", r, target.Agent)
 	}
 	message := protocol.NewText("", protocol.User, text, c.fleet.o.Now())
-	if agentCommand.MatchString(text) {
-		convo.MarkCommand(&message)
-	}
 	receipt, err := c.service.Submit(ctx, target, message)
 	if err != nil {
 		return convo.Entry{}, c.fleet.did("send to "+r.String(), err)

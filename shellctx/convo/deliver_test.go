@@ -288,14 +288,12 @@ func TestProseIsNotTakenForACommand(t *testing.T) {
 	submit(t, s, text("m1", "!important: read this"))
 	submit(t, s, text("m2", "/etc/hosts is wrong"))
 	submit(t, s, record(t, "r", r))
-	command := text("m3", "/compact")
-	MarkCommand(&command)
-	submit(t, s, command)
+	submit(t, s, text("m3", "/compact"))
 	submit(t, s, text("m4", "/usr too"))
 	deliver(t, s)
 	want := []string{
-		"Message:\n!important: read this", "Message:\n/etc/hosts is wrong", "/compact",
-		shellctx.ContextText(r) + "\n\n/usr too",
+		"Message:\n!important: read this", "Message:\n/etc/hosts is wrong",
+		shellctx.ContextText(r) + "\n\n/compact", "Message:\n/usr too",
 	}
 	if got := p.submitted(); !reflect.DeepEqual(got, want) {
 		t.Fatalf("the agent got %q", got)

@@ -103,7 +103,7 @@ func (s *store) intend(ctx context.Context, l *letter, step string, steering boo
 		if err != nil {
 			return err
 		}
-		text, withContext := compose(context, l.entry.Message)
+		text := compose(context, l.entry.Message)
 		now := s.now()
 		result, err := tx.ExecContext(ctx, `
 			UPDATE convo_outbox SET state = 'typed', step = ?, payload = ?, reason = '', steering = ?, typed = ?, updated = ?
@@ -116,9 +116,6 @@ func (s *store) intend(ctx context.Context, l *letter, step string, steering boo
 		}
 		intended = true
 		l.payload, l.typed, l.step = text, now, step
-		if !withContext {
-			return nil
-		}
 		for _, c := range context {
 			if _, err := tx.ExecContext(ctx, `UPDATE convo_outbox SET carrier = ?, state = 'typed', updated = ? WHERE message = ?`,
 				l.seq, now.UnixMilli(), c.Seq); err != nil {

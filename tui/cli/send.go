@@ -27,7 +27,10 @@ with the shell context that no agent has seen yet in front. Without TEXT, or wit
 -, the message is read from standard input. The word on standard output is its
 state: queued, typed, unconfirmed, submitted, answered or failed. A queued
 message is handed over by whichever cellmux runs next, or by this command while
-it waits (--wait).`,
+it waits (--wait).
+
+A message is text, also where it begins with / or !: the agent reads it and runs
+nothing. Commands of the agent's own, such as /compact, are typed into its pane.`,
 		Example: `  cellmux send api:0 'Fix the failing test'
   git diff | cellmux send api:0 -
   cellmux send api:0 --wait 5m 'Go on'`,
