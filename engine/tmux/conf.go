@@ -57,6 +57,10 @@ func confText(p Prefs, getenv func(string) string) string {
 		"set -sq extended-keys on",
 		"set -g lock-after-time 0",
 		"set -g status on",
+		// Two keys within a millisecond of each other, or of the attach, would be
+		// taken for a paste and bound to nothing: the first ctrl-q was lost. Real
+		// pastes are bracketed.
+		"set -g assume-paste-time 0",
 		"set -g status-interval 0",
 		"set -g status-position bottom",
 		"set -g status-style 'fg=default,bg=default'",
