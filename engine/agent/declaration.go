@@ -49,7 +49,7 @@ type declaration struct {
 	// follow returns a function that calls back on each event of the agent that
 	// may change observe's answer, until its context or the agent ends, and a name
 	// that changes with whom it listens to; nil has none.
-	follow func(s sight) (listen func(ctx context.Context, touched func()) error, name string)
+	follow func(s sight) (listen func(ctx context.Context, told func(tidings)) error, name string)
 	// rule reads the screen of an agent that tells nothing itself.
 	rule *ScreenRule
 	// mustSay holds a message back until the status is known: the box is drawn

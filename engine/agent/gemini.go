@@ -341,6 +341,12 @@ func geminiFailure(home, file string) string {
 // The title is padded and names the directory, whose name may be anything.
 var geminiTitle = regexp.MustCompile(`^(◇  Ready|✦  Working…|✋  Action Required|⏲  Working…) \(.*\)\s*$`)
 
+// Sources of gemini's status.
+const (
+	geminiByTitle  = "gemini's title"
+	geminiByScreen = "the screen"
+)
+
 // observeGemini believes the title, which is right after a rejection too, where
 // no hook comes. Before the first prompt box the dialogs of a start say Ready as
 // well, so the screen has the last word there.
@@ -354,7 +360,7 @@ func observeGemini(s sight) Status {
 	if match == nil {
 		return geminiBefore(s, status)
 	}
-	status.Source = "gemini's title"
+	status.Source = geminiByTitle
 	switch {
 	case strings.HasPrefix(match[1], "✋"):
 		status.State = Waiting
@@ -371,7 +377,7 @@ func observeGemini(s sight) Status {
 		}
 	default:
 		status.State = Idle
-		if begun := s.events.at("BeforeAgent"); s.now.Sub(begun) < 2*time.Second && begun.After(s.events.at("AfterAgent")) {
+		if begun := s.events.at("BeforeAgent"); s.now.Sub(begun) < 2*time.Second && begun.After(s.events.at("AfterAgent")) && !geminiLeft(s.before, status.TurnBegan) {
 			status.State, status.Detail, status.Source = Working, status.Prompt, "gemini's hook"
 			return status
 		}
@@ -386,6 +392,14 @@ func observeGemini(s sight) Status {
 		}
 	}
 	return status
+}
+
+// geminiLeft says that the title was seen to tell of the turn that began then, so
+// that one which says Ready is no leftover from before it: the turn was rejected.
+func geminiLeft(before Status, began time.Time) bool {
+	// A question stands in the title, or its hook came while the title said Working.
+	told := before.State == Waiting || before.State == Working && before.Source == geminiByTitle
+	return told && before.Source != geminiByScreen && before.TurnBegan.Equal(began)
 }
 
 // geminiStarted says whether gemini has done its start. The box is drawn while
@@ -425,7 +439,7 @@ func geminiBefore(s sight, status Status) Status {
 		status.Source = "gemini has set no title yet"
 		return status
 	}
-	status.Source = "the screen"
+	status.Source = geminiByScreen
 	switch b := geminiBox(Look{Rows: rows}); {
 	case b.Asking:
 		status.State, status.Question = Waiting, geminiQuestion(rows)

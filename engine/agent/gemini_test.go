@@ -67,6 +67,21 @@ func TestGeminiBetweenHookAndTitle(t *testing.T) {
 	if got := observeGemini(s); got.State != Working || got.Detail != "next" {
 		t.Errorf("right after its beginning a turn is %+v", got)
 	}
+	// Once the title has told of the turn, Ready is no leftover: a rejection that no
+	// hook tells is seen at once.
+	before := observeGemini(s)
+	for _, told := range []string{"✦  Working… (proj)", "✋  Action Required (proj)"} {
+		s.before, s.slot.Pane.Title = before, told
+		s.before = observeGemini(s)
+		s.slot.Pane.Title = "◇  Ready (proj)"
+		if got := observeGemini(s); got.State != Idle {
+			t.Errorf("after %q and a rejection within two seconds it is %+v", told, got)
+		}
+	}
+	s.before = before
+	if got := observeGemini(s); got.State != Working {
+		t.Errorf("before the title told of the turn it is %+v", got)
+	}
 	// A title that says Ready longer than that is right: the turn was rejected or
 	// interrupted, which no hook tells.
 	s.events["BeforeAgent"] = event{kind: "BeforeAgent", at: s.now.Add(-3 * time.Second), body: hookBody{Prompt: "next"}}

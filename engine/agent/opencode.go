@@ -34,7 +34,7 @@ func opencode() declaration {
 		derive:    opencodeSession,
 		plan:      planOpencode,
 		observe:   observeOpencode,
-		follow: func(s sight) (func(context.Context, func()) error, string) {
+		follow: func(s sight) (func(context.Context, func(tidings)) error, string) {
 			o, ok := opencodeOf(s)
 			if !ok {
 				return nil, ""

@@ -40,12 +40,20 @@ type opencodeAPI struct {
 // httpTimeout bounds one request on the loopback.
 const httpTimeout = 2 * time.Second
 
-// loopbackClient follows no redirect and uses no proxy. An opencode that starts
-// accepts connections before it serves them, and never answers what came in then:
-// a stream must be given up and begun anew like everything else.
-var loopbackClient = &http.Client{
-	Transport:     &http.Transport{Proxy: nil, DisableKeepAlives: true, ResponseHeaderTimeout: httpTimeout},
-	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+// Clients of the loopback: they follow no redirect and use no proxy. An opencode
+// that starts accepts connections before it serves them, and never answers what
+// came in then: everything must be given up and begun anew.
+var (
+	loopbackClient = newLoopbackClient(httpTimeout)
+	streamClient   = newLoopbackClient(300 * time.Millisecond) // it then lasts
+)
+
+// newLoopbackClient waits as long for the beginning of an answer.
+func newLoopbackClient(headers time.Duration) *http.Client {
+	return &http.Client{
+		Transport:     &http.Transport{Proxy: nil, DisableKeepAlives: true, ResponseHeaderTimeout: headers},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
 }
 
 // listeners remembers for which panes a port was found to be the pane's own. It
@@ -194,10 +202,13 @@ func (m opencodeMessage) text() string {
 	return strings.Join(texts, "\n")
 }
 
+// opencodeByHTTP is the source of a status that opencode itself told.
+const opencodeByHTTP = "opencode's HTTP interface"
+
 // observe reads the level of a session over HTTP: what runs, what is asked, how
 // the last turn ended.
 func (o opencodeAPI) observe(ctx context.Context, s sight) (Status, error) {
-	status := Status{Session: s.launch.Session, Source: "opencode's HTTP interface"}
+	status := Status{Session: s.launch.Session, Source: opencodeByHTTP}
 	if s.slot.BoundID != "" {
 		status.Session = s.slot.BoundID
 	}
@@ -307,15 +318,25 @@ func opencodeTells(kind string) bool {
 	return false
 }
 
-// follow reads opencode's events until ctx or the program ends and calls touched
-// for each that may change the status. The events' content is not used: what is
-// read anew is a level.
-func (o opencodeAPI) follow(ctx context.Context, touched func()) error {
+// follow reads opencode's events until ctx or the program ends and calls told for
+// each that may change the status, with what it says by itself. A stream that is
+// not answered soon was asked for too early, and is asked for anew.
+func (o opencodeAPI) follow(ctx context.Context, told func(tidings)) error {
+	for {
+		err := o.events(ctx, told)
+		var timeout net.Error
+		if ctx.Err() != nil || !errors.As(err, &timeout) || !timeout.Timeout() {
+			return err
+		}
+	}
+}
+
+func (o opencodeAPI) events(ctx context.Context, told func(tidings)) error {
 	r, err := o.request(ctx, http.MethodGet, "/event", nil)
 	if err != nil {
 		return err
 	}
-	response, err := loopbackClient.Do(r)
+	response, err := streamClient.Do(r)
 	if err != nil {
 		return err
 	}
@@ -323,7 +344,7 @@ func (o opencodeAPI) follow(ctx context.Context, touched func()) error {
 	if response.StatusCode != http.StatusOK {
 		return fmt.Errorf("opencode answered %s to /event", response.Status)
 	}
-	touched() // what happened before the stream began
+	told(nil) // what happened before the stream began
 	reader := bufio.NewReaderSize(response.Body, 64<<10)
 	for {
 		text, err := reader.ReadSlice('\n')
@@ -337,11 +358,51 @@ func (o opencodeAPI) follow(ctx context.Context, touched func()) error {
 		if !ok {
 			continue
 		}
-		var event struct{ Type string }
+		var event struct {
+			Type       string
+			Properties json.RawMessage
+		}
 		if json.Unmarshal(data, &event) == nil && opencodeTells(event.Type) {
-			touched()
+			told(opencodeTidings(event.Type, event.Properties))
 		}
 	}
+}
+
+// opencodeTidings is what an event says of the session that is shown: that it
+// works, or what it asks. How a turn ended is left to the look that follows.
+func opencodeTidings(kind string, properties json.RawMessage) tidings {
+	switch kind {
+	case "session.status":
+		var is struct {
+			SessionID string `json:"sessionID"`
+			Status    struct{ Type string }
+		}
+		if json.Unmarshal(properties, &is) != nil || is.Status.Type != "busy" && is.Status.Type != "retry" {
+			return nil
+		}
+		return func(now Status) Status {
+			if now.Session == is.SessionID && now.State != Waiting {
+				if now.State != Working {
+					now.Detail = ""
+				}
+				now.State, now.Source = Working, opencodeByHTTP
+			}
+			return now
+		}
+	case "permission.asked", "question.asked":
+		var question opencodeQuestion
+		if json.Unmarshal(properties, &question) != nil {
+			return nil
+		}
+		return func(now Status) Status {
+			// A subagent's question holds the conversation up, which works then.
+			if now.State != Waiting && (now.Session == question.SessionID || now.State == Working) {
+				now.State, now.Question, now.Source = Waiting, line(question.String()), opencodeByHTTP
+			}
+			return now
+		}
+	}
+	return nil
 }
 
 // Direct is an agent's own interface for messages, in place of its terminal: no

@@ -159,6 +159,41 @@ func TestAnEventOverHTTPReachesTheStatusWithinHalfASecond(t *testing.T) {
 	}
 }
 
+// An opencode that begins a turn answers nothing for a while, but has told.
+func TestAnEventIsBelievedBeforeOpencodeAnswersAnythingElse(t *testing.T) {
+	f := &changingOpencode{fakeOpencode: fakeOpencode{status: "{}", permission: "[]", messages: "[]", events: make(chan string)}}
+	var atWork atomic.Bool
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/event" && atWork.Load() {
+			<-r.Context().Done()
+			return
+		}
+		f.ServeHTTP(w, r)
+	}))
+	defer server.Close()
+	defer server.CloseClientConnections()
+	in := newInput(t, false)
+	id := opencodeSession(in.SessionID)
+	f.set(`{}`, `[]`, `[{"info":{"role":"user","time":{"created":1000}},"parts":[{"type":"text","text":"x"}]}]`)
+	writeLaunch(t, in.Config.WorkspaceHome, launch{Agent: "opencode", Session: id, Address: server.URL})
+	w, _ := watching(t, "opencode", in, tmux.Pane{ID: "%1", PID: os.Getpid()})
+	eventually(t, 30*time.Second, "idle", func() bool { return w.Status("x").State == Idle })
+	within(t, fileLimit, w, "another session's turn, then ours", Working, func() {
+		f.events <- `{"type":"session.status","properties":{"sessionID":"ses_other","status":{"type":"busy"}}}`
+		if got := w.Status("x").State; got != Idle {
+			t.Errorf("another session's turn made it %s", got)
+		}
+		atWork.Store(true)
+		f.events <- `{"type":"session.status","properties":{"sessionID":"` + id + `","status":{"type":"busy"}}}`
+	})
+	within(t, fileLimit, w, "a question", Waiting, func() {
+		f.events <- `{"type":"permission.asked","properties":{"sessionID":"` + id + `","permission":"bash","metadata":{"command":"rm -rf dist"}}}`
+	})
+	if got := w.Status("x").Question; got != "bash: rm -rf dist" {
+		t.Errorf("it asks %q", got)
+	}
+}
+
 func TestAStreamThatIsNeverAnsweredIsBegunAnew(t *testing.T) {
 	f := &changingOpencode{fakeOpencode: fakeOpencode{status: "{}", permission: "[]", messages: "[]", events: make(chan string)}}
 	var streams atomic.Int32

@@ -260,7 +260,8 @@ func (w *Watcher) listen(ctx context.Context, running *sync.WaitGroup) {
 		w.streams[key] = stream{name: name, stop: stop}
 		running.Go(func() {
 			defer stop()
-			_ = follow(ctx, func() {
+			_ = follow(ctx, func(change tidings) {
+				w.told(key, change)
 				select {
 				case w.touched <- key:
 				default: // full: the backstop reads it within a second
@@ -273,6 +274,32 @@ func (w *Watcher) listen(ctx context.Context, running *sync.WaitGroup) {
 			}
 		})
 	}
+}
+
+// tidings is what an event says by itself of a status; nil says nothing. The look
+// that the event causes has the last word, but an agent at work may take its time
+// to answer it.
+type tidings func(now Status) Status
+
+// told changes a status as an event says. What was looked at before it is old.
+func (w *Watcher) told(key string, change tidings) {
+	if change == nil {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	before, ok := w.status[key]
+	if _, observed := w.slots[key]; !ok || !observed {
+		return
+	}
+	after := change(before)
+	if after == before {
+		return
+	}
+	after.Since = w.options.Now()
+	w.serial++
+	w.taken[key], w.status[key] = w.serial, after
+	nudge(w.changes)
 }
 
 // sight is what a declaration's observe looks at.
