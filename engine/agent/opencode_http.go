@@ -40,20 +40,12 @@ type opencodeAPI struct {
 // httpTimeout bounds one request on the loopback.
 const httpTimeout = 2 * time.Second
 
-// Clients of the loopback: they follow no redirect and use no proxy. An opencode
-// that starts accepts connections before it serves them, and never answers what
-// came in then: everything must be given up and begun anew.
-var (
-	loopbackClient = newLoopbackClient(httpTimeout)
-	streamClient   = newLoopbackClient(300 * time.Millisecond) // it then lasts
-)
-
-// newLoopbackClient waits as long for the beginning of an answer.
-func newLoopbackClient(headers time.Duration) *http.Client {
-	return &http.Client{
-		Transport:     &http.Transport{Proxy: nil, DisableKeepAlives: true, ResponseHeaderTimeout: headers},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
+// loopbackClient follows no redirect and uses no proxy. An opencode that starts
+// accepts connections before it serves them, and never answers what came in then:
+// a stream must be given up and begun anew like everything else.
+var loopbackClient = &http.Client{
+	Transport:     &http.Transport{Proxy: nil, DisableKeepAlives: true, ResponseHeaderTimeout: httpTimeout},
+	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 }
 
 // listeners remembers for which panes a port was found to be the pane's own. It
@@ -322,23 +314,31 @@ func opencodeTells(kind string) bool {
 // each that may change the status, with what it says by itself. A stream that is
 // not answered soon was asked for too early, and is asked for anew.
 func (o opencodeAPI) follow(ctx context.Context, told func(tidings)) error {
-	for {
-		err := o.events(ctx, told)
-		var timeout net.Error
-		if ctx.Err() != nil || !errors.As(err, &timeout) || !timeout.Timeout() {
+	for patience := httpTimeout / 8; ; patience = min(2*patience, httpTimeout) {
+		if err := o.events(ctx, patience, told); ctx.Err() != nil || !errors.Is(err, errNoAnswer) {
 			return err
 		}
 	}
 }
 
-func (o opencodeAPI) events(ctx context.Context, told func(tidings)) error {
+// errNoAnswer is what events returns when patience was over first.
+var errNoAnswer = errors.New("opencode did not answer in time")
+
+func (o opencodeAPI) events(ctx context.Context, patience time.Duration, told func(tidings)) error {
+	ctx, giveUp := context.WithCancelCause(ctx)
+	defer giveUp(nil)
+	over := time.AfterFunc(patience, func() { giveUp(errNoAnswer) })
+	defer over.Stop()
 	r, err := o.request(ctx, http.MethodGet, "/event", nil)
 	if err != nil {
 		return err
 	}
-	response, err := streamClient.Do(r)
-	if err != nil {
-		return err
+	response, err := loopbackClient.Do(r)
+	if !over.Stop() || err != nil {
+		if err == nil {
+			_ = response.Body.Close()
+		}
+		return errors.Join(err, context.Cause(ctx))
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {

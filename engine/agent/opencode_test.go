@@ -50,6 +50,10 @@ func (f *fakeOpencode) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		for {
 			select {
 			case e := <-f.events:
+				if r.Context().Err() != nil { // nobody listens here any more
+					f.events <- e
+					return
+				}
 				fmt.Fprintf(w, "data: %s\n\n", e)
 				w.(http.Flusher).Flush()
 			case <-r.Context().Done():
