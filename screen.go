@@ -84,6 +84,13 @@ func (w wiring) screen(ctx context.Context) (ended error) {
 	}
 	defer keeper.Release()
 	running.Go(func() { a.run(background) })
+	running.Go(func() {
+		select {
+		case <-a.fleet.Listed():
+			a.fleet.EndLeftovers(background)
+		case <-background.Done():
+		}
+	})
 
 	desk := fleet.Desk{Runner: proc.New(), Environ: w.environ, TempDir: a.runtime, LogFile: w.paths.Log}
 	err = tui.Run(ctx, tui.Options{

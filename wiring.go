@@ -106,6 +106,7 @@ func (w wiring) open(ctx context.Context, prompts cell.ResolveOpts, early func(*
 			return cell.GitConfigIn(ctx, runner, dir, w.environ)
 		},
 		Configs: files.Configs(runner, w.environ),
+		State:   engine.StateName(w.paths.State), PanesGone: server.Gone,
 	}
 	shown := opener
 	shown.Configs = files.Shown(w.environ)

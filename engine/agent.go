@@ -24,12 +24,15 @@ type AgentInput struct {
 
 // AgentPlan is how to start an agent so that it is in the slot's conversation.
 type AgentPlan struct {
-	Argv    []string // inside the guest
-	Env     []string // in addition to the guest's environment, later wins
-	Drop    []string // names to take out of the environment first: what a parent agent's session left there
-	Resume  bool
-	Session string   // the agent's own session ID, once it is known
-	Notes   []string // sentences for the Info tab, such as what could not be refreshed
+	Argv   []string // inside the guest
+	Env    []string // in addition to the guest's environment, later wins
+	Drop   []string // names to take out of the environment first: what a parent agent's session left there
+	Resume bool
+	// Converses says that the program keeps a conversation, which no second
+	// process may write.
+	Converses bool
+	Session   string   // the agent's own session ID, once it is known
+	Notes     []string // sentences for the Info tab, such as what could not be refreshed
 }
 
 // Agent is how the opener sees an agent's declaration (engine/agent).

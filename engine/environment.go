@@ -27,7 +27,7 @@ var plainForwarded = []string{"ANTHROPIC_BASE_URL", "ANTHROPIC_MODEL", "ANTHROPI
 
 // ownVariables never reach what runs in a cell: they describe cellmux's own
 // terminal and processes, and the pane has its own.
-var ownVariables = []string{"TERM", "TMUX", "TMUX_PANE", "CELLMUX_EXECUTION"}
+var ownVariables = []string{"TERM", "TMUX", "TMUX_PANE", "CELLMUX_EXECUTION", PaneVariable}
 
 // Variable is one variable of a program's environment, or one that was kept out
 // of it, and why.

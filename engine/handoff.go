@@ -189,6 +189,7 @@ func RunHandoff(path string, getenv func(string) string) *HandoffError {
 		}
 	}
 	env := handoffEnv(launch.Env, getenv)
+	withProcess(env, os.Getpid()) // it stays what it is through the exec
 	program, err := proc.LookPath(launch.Argv[0], env)
 	if err != nil {
 		code := 126

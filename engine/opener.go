@@ -45,6 +45,10 @@ type OpenerOptions struct {
 	GitConfig  func(ctx context.Context, dir string) func(key string) string // cell.GitConfigIn; nil asks no git
 	Home       string                                                        // the user's own home, where agents of host cells keep their files
 	HostUser   string
+	// State names the state directory that the slots are of (StateName); with "", or without PanesGone, agents that outlive their panes are not looked for.
+	State string
+	// PanesGone says which panes are certainly gone, by where processes were started.
+	PanesGone func(ctx context.Context, origins []PaneOrigin) []bool
 }
 
 // Opener opens panes: the one way in which a slot's program is started, on
@@ -93,8 +97,9 @@ type Prepared struct {
 
 // Open starts a slot's program in a pane of its own: it makes the cell ready,
 // asks the agent for its plan, and hands the launch over in a file, so that no
-// value of it is in an argv or in the terminal server. It blocks on the engine
-// and on the terminal server, and obeys ctx. On failure nothing is left behind
+// value of it is in an argv or in the terminal server. What an earlier pane of the
+// slot has left is ended first. It blocks on that, on the engine and on the
+// terminal server, and obeys ctx. On failure nothing is left behind
 // but the cell itself, ready.
 func (o *Opener) Open(ctx context.Context, r OpenRequest) (Opened, error) {
 	engine, err := o.engine(r.Cell.Kind)
@@ -109,9 +114,18 @@ func (o *Opener) Open(ctx context.Context, r OpenRequest) (Opened, error) {
 			return Opened{}, err
 		}
 	}
+	// Before the agent's plan: a conversation that is still being saved would be
+	// taken for one that is not there.
+	left, err := o.EndLeftover(ctx, r.Cell.Name, r.Slot, r.Progress)
+	if err != nil {
+		return Opened{}, err
+	}
 	p, err := o.Prepare(ctx, r)
 	if err != nil {
 		return Opened{}, err
+	}
+	for _, l := range left {
+		p.Notes = append(p.Notes, fmt.Sprintf("Process %d (%s) had outlived the pane before this one and was ended.", l.PID, l.Program))
 	}
 	spec := Spec{
 		Cell:    r.Cell,
@@ -128,6 +142,9 @@ func (o *Opener) Open(ctx context.Context, r OpenRequest) (Opened, error) {
 	launch, err := engine.Launch(spec)
 	if err != nil {
 		return Opened{}, fmt.Errorf("start %s in cell %s: %w", r.Agent, r.Cell.Name, err)
+	}
+	if p.Plan.Converses && o.o.State != "" {
+		launch.Env = append(launch.Env, paneMark{state: o.o.State, cell: r.Cell.Name, slot: r.Slot}.pair())
 	}
 	file, err := WriteHandoff(o.o.RuntimeDir, launch)
 	if err != nil {

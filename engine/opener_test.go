@@ -33,11 +33,16 @@ type agent struct {
 	plan  engine.AgentPlan
 	err   error
 	asked []engine.AgentInput
+
+	planning func() // is called by Plan; may be nil
 }
 
 func (a *agent) Name() string { return a.name }
 func (a *agent) Plan(_ context.Context, in engine.AgentInput) (engine.AgentPlan, error) {
 	a.asked = append(a.asked, in)
+	if a.planning != nil {
+		a.planning()
+	}
 	return a.plan, a.err
 }
 
@@ -49,12 +54,13 @@ type configs struct {
 func (c configs) Values(context.Context, engine.Cell) (engine.Values, error) { return c.values, c.err }
 
 type house struct {
-	opener *engine.Opener
-	fake   *enginetest.Fake
-	panes  *panes
-	agent  *agent
-	cell   engine.Cell
-	run    string
+	opener  *engine.Opener
+	options engine.OpenerOptions
+	fake    *enginetest.Fake
+	panes   *panes
+	agent   *agent
+	cell    engine.Cell
+	run     string
 }
 
 func newHouse(t *testing.T, name string, change func(*engine.OpenerOptions)) *house {
@@ -84,7 +90,7 @@ func newHouse(t *testing.T, name string, change func(*engine.OpenerOptions)) *ho
 	if change != nil {
 		change(&o)
 	}
-	h.opener = engine.NewOpener(o)
+	h.options, h.opener = o, engine.NewOpener(o)
 	return h
 }
 

@@ -3,6 +3,7 @@ package proc
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"os"
 	"os/exec"
 	"syscall"
@@ -51,23 +52,31 @@ func StartTime(pid int) (uint64, error) {
 	return entryOf(k).Start, nil
 }
 
-// hasMarker looks at the arguments and environment with which a process was
-// started: a count, the program's path, arguments, then the environment, each
-// ended by a NUL (KERN_PROCARGS2).
-func hasMarker(pid int, marker string) bool {
+// environ is the environment with which a process was started, KEY=VALUE. The
+// system gives a count, the program's path, the arguments, then the environment,
+// each ended by a NUL (KERN_PROCARGS2).
+func environ(pid int) [][]byte {
 	raw, err := unix.SysctlRaw("kern.procargs2", pid)
 	if err != nil || len(raw) < 4 {
-		return false
+		return nil
 	}
 	args := int(binary.NativeEndian.Uint32(raw))
 	parts := bytes.Split(bytes.TrimLeft(raw[4+max(bytes.IndexByte(raw[4:], 0), 0):], "\x00"), []byte{0})
-	want := MarkerVariable + "=" + marker
-	for i, part := range parts {
-		if i >= args && string(part) == want {
-			return true
-		}
+	return parts[min(max(args, 0), len(parts)):]
+}
+
+// Ended says whether a process has certainly ended that had this PID and had
+// started by the time of a StartTime. One that was not waited for has ended.
+func Ended(pid int, by uint64) bool {
+	if errors.Is(unix.Kill(pid, 0), unix.ESRCH) {
+		return true
 	}
-	return false
+	k, err := unix.SysctlKinfoProc("kern.proc.pid", pid)
+	if err != nil || int(k.Proc.P_pid) != pid {
+		return false
+	}
+	e := entryOf(k)
+	return e.zombie || e.Start > by
 }
 
 const (

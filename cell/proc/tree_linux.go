@@ -75,9 +75,9 @@ func StartTime(pid int) (uint64, error) {
 	return e.Start, nil
 }
 
-// hasMarker reads the environment with which a process was started; that of
-// another user cannot be read, and is not ours.
-func hasMarker(pid int, marker string) bool {
+// environ is the environment with which a process was started, KEY=VALUE; that
+// of another user cannot be read, and is not ours.
+func environ(pid int) [][]byte {
 	path := "/proc/" + strconv.Itoa(pid) + "/environ"
 	env, err := os.ReadFile(path)
 	if err == nil && len(env) == 0 {
@@ -85,17 +85,19 @@ func hasMarker(pid int, marker string) bool {
 		env, err = os.ReadFile(path)
 	}
 	if err != nil {
-		return false
+		return nil
 	}
-	want := MarkerVariable + "=" + marker
-	for len(env) > 0 {
-		kv, rest, _ := bytes.Cut(env, []byte{0})
-		if string(kv) == want {
-			return true
-		}
-		env = rest
+	return bytes.Split(env, []byte{0})
+}
+
+// Ended says whether a process has certainly ended that had this PID and had
+// started by the time of a StartTime. One that was not waited for has ended.
+func Ended(pid int, by uint64) bool {
+	if errors.Is(unix.Kill(pid, 0), unix.ESRCH) {
+		return true
 	}
-	return false
+	e, ok := readStat(strconv.Itoa(pid), make([]byte, 4096))
+	return ok && (e.zombie || e.Start > by)
 }
 
 const (

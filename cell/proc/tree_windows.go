@@ -58,9 +58,13 @@ func StartTime(pid int) (uint64, error) {
 	return uint64(created.HighDateTime)<<32 | uint64(created.LowDateTime), nil
 }
 
-// hasMarker always says no: another process's environment cannot be read
-// without debugging rights.
-func hasMarker(int, string) bool { return false }
+// environ is empty: another process's environment cannot be read without
+// debugging rights.
+func environ(int) [][]byte { return nil }
+
+// Ended says whether a process has certainly ended that had this PID and had
+// started by the time of a StartTime; here that is never certain.
+func Ended(int, uint64) bool { return false }
 
 const (
 	terminate = syscall.SIGTERM

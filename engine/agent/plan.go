@@ -52,6 +52,7 @@ func (p *planning) prepare() error {
 		return err
 	}
 	p.launch = launch{Agent: p.agent.name, Started: p.now}
+	p.out.Converses = p.agent.TakesMessages()
 	if p.BoundID != "" && p.agent.session != nil && !p.agent.ValidSession(p.BoundID) {
 		return fmt.Errorf("%q has not the form of an ID of %s's", line(p.BoundID), p.agent.name)
 	}

@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -107,6 +106,7 @@ func newLab(t *testing.T, name string) *lab {
 			return a, ok
 		},
 		Self: self, RuntimeDir: runtime, Environ: l.environ, Home: l.home, HostUser: "dev",
+		State: engine.StateName(dir), PanesGone: l.tmux.Gone,
 	})
 	l.cell = engine.Cell{Name: "api", Workspace: "main", WorkspaceHome: filepath.Join(l.home, ".devcell", "main"), ProjectDir: l.project, Kind: engine.Host}
 	l.watcher = set.Watch(agent.WatchOptions{Capture: func(ctx context.Context, pane string) ([]string, error) {
@@ -164,25 +164,6 @@ func (l *lab) killServer() {
 	cmd := exec.Command("tmux", "-L", "real", "kill-server")
 	cmd.Env = l.environ
 	_ = cmd.Run() // there may be none
-}
-
-// hangUp ends the server, and gives the agents that it hangs up on some seconds to
-// end: one that still writes its conversation is found by the use case that opens
-// panes, which a lab has not. opencode outlives its terminal.
-func (l *lab) hangUp() {
-	panes := l.tmux.List().Panes
-	l.killServer()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.Now().Add(3 * time.Second); time.Now().Before(deadline); <-tick.C {
-		if !slices.ContainsFunc(panes, func(p tmux.Pane) bool {
-			// Empty of one that has ended and was not waited for.
-			line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p.PID))
-			return err == nil && len(line) > 0
-		}) {
-			return
-		}
-	}
 }
 
 func (l *lab) feed(ctx context.Context) {
@@ -376,7 +357,7 @@ func TestRealAgentKeepsItsConversationAndGetsAFreshOverlay(t *testing.T) {
 			// start the overlay is made anew, and reaches the wire as it is by then.
 			session, before := l.status(0).Session, "OVERLAY-ONE"
 			for _, overlay := range []string{"OVERLAY-TWO", "OVERLAY-THREE"} {
-				l.hangUp()
+				l.killServer()
 				l.until(10*time.Second, "no pane", func() bool { _, ok := l.pane(0); return !ok })
 				l.prompts.AppendFlagInline = overlay + " speak in verse"
 				l.open(0)
@@ -401,7 +382,7 @@ func TestRealAgentKeepsItsConversationAndGetsAFreshOverlay(t *testing.T) {
 				before = overlay
 			}
 			// A start that changes nothing adds nothing.
-			l.hangUp()
+			l.killServer()
 			l.until(10*time.Second, "no pane", func() bool { _, ok := l.pane(0); return !ok })
 			l.open(0)
 			l.deliver(0, "and DELTA")

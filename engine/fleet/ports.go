@@ -35,6 +35,8 @@ type Server interface {
 type Opener interface {
 	Open(ctx context.Context, r engine.OpenRequest) (engine.Opened, error)
 	Environment(ctx context.Context, r engine.OpenRequest) (engine.Environment, error)
+	// EndLeftovers ends the agents that outlived their panes.
+	EndLeftovers(ctx context.Context) ([]engine.Leftover, error)
 	// End ends what a slot's pane left running in its guest.
 	End(ctx context.Context, c engine.Cell, slot int) error
 }

@@ -143,6 +143,19 @@ func (f *Fleet) resumable(ctx context.Context, c state.Cell, s state.Slot) (stat
 	return s, nil
 }
 
+// EndLeftovers ends the agents that outlived their panes, as one does that ignores
+// the end of its terminal when the terminal server was killed, and notes each in
+// the journal. It blocks for at most seven seconds for each.
+func (f *Fleet) EndLeftovers(ctx context.Context) {
+	ended, err := f.o.Opener.EndLeftovers(ctx)
+	for _, l := range ended {
+		_ = f.did("end "+l.String()+", which had outlived its pane", nil)
+	}
+	if err != nil && ctx.Err() == nil {
+		_ = f.did("end agents that have outlived their panes", err)
+	}
+}
+
 // startPatience is how long a slot waits for another process that starts, ends
 // or uses it.
 const startPatience = 15 * time.Second

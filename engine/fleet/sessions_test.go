@@ -309,3 +309,15 @@ func TestInfoTellsNotesOfALaunchOfAnotherProcess(t *testing.T) {
 		t.Errorf("the Info tab has the notes %q", got)
 	}
 }
+
+func TestAgentsThatOutlivedTheirPanesAreEndedAndTheJournalSaysSo(t *testing.T) {
+	w := newWorld(t)
+	w.opener.leftovers = []engine.Leftover{{Cell: "api", Slot: 2, PID: 77, Program: "opencode"}}
+	w.opener.err = errors.New("process 78 does not end")
+	w.EndLeftovers(t.Context())
+	events, err := w.Events(t.Context(), 5)
+	if err != nil || len(events) != 2 || events[1].Action != "end process 77 (opencode) of api:2, which had outlived its pane" ||
+		events[0].Error != "process 78 does not end" {
+		t.Errorf("the journal says %+v, %v", events, err)
+	}
+}

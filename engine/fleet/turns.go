@@ -107,6 +107,9 @@ func (t *Turns) Run(ctx context.Context, target convo.Target, text string, emit 
 	case live:
 		return refuse(fmt.Errorf("%s has a pane by now", ref))
 	}
+	if _, err := t.opener.EndLeftover(ctx, s.Cell, s.Number, nil); err != nil {
+		return refuse(err)
+	}
 	if s, err = t.fleet.resumable(ctx, c, s); err != nil {
 		return refuse(err)
 	}

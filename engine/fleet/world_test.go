@@ -180,10 +180,11 @@ func (s *server) Kill(_ context.Context, pane string) error {
 
 // opener opens panes on the server without an engine.
 type opener struct {
-	ended    []Ref // whose guest was asked to end them
-	server   *server
-	err      error
-	requests []engine.OpenRequest
+	ended     []Ref // whose guest was asked to end them
+	leftovers []engine.Leftover
+	server    *server
+	err       error
+	requests  []engine.OpenRequest
 }
 
 func (o *opener) Open(ctx context.Context, r engine.OpenRequest) (engine.Opened, error) {
@@ -193,6 +194,10 @@ func (o *opener) Open(ctx context.Context, r engine.OpenRequest) (engine.Opened,
 	}
 	pane, err := o.server.Open(ctx, engine.PaneSpec{Cell: r.Cell.Name, Slot: r.Slot, Agent: r.Agent})
 	return engine.Opened{Pane: pane, Notes: []string{"a note"}}, err
+}
+
+func (o *opener) EndLeftovers(context.Context) ([]engine.Leftover, error) {
+	return o.leftovers, o.err
 }
 
 func (o *opener) End(_ context.Context, c engine.Cell, slot int) error {

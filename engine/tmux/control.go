@@ -152,10 +152,8 @@ func (c *control) await(ctx context.Context, r *request, deadline time.Duration)
 func (c *control) send(cmds string, count func([]block) int) (*request, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	select {
-	case <-c.done:
+	if c.ended() {
 		return nil, errControlEnded
-	default:
 	}
 	if len(c.pending) >= maxPending {
 		return nil, fmt.Errorf("%w: %d requests wait", ErrNoAnswer, len(c.pending))
@@ -174,6 +172,16 @@ func (c *control) send(cmds string, count func([]block) int) (*request, error) {
 	}
 	c.pending = append(c.pending, r)
 	return r, nil
+}
+
+// ended says whether the client is gone.
+func (c *control) ended() bool {
+	select {
+	case <-c.done:
+		return true
+	default:
+		return false
+	}
 }
 
 var errControlEnded = errors.New("the tmux control client has ended")

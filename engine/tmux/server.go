@@ -191,9 +191,15 @@ type rowsOf struct {
 
 // query asks for the list over whatever way there is.
 func (s *Server) query(ctx context.Context) (rowsOf, error) {
-	a, err := s.runBlocks(ctx, nil,
-		command{"display-message", "-p", serverFormat},
-		command{"display-message", "-p", s.rows.all()})
+	ask := func() (answer, error) {
+		return s.runBlocks(ctx, nil,
+			command{"display-message", "-p", serverFormat},
+			command{"display-message", "-p", s.rows.all()})
+	}
+	a, err := ask()
+	if errors.Is(err, errControlEnded) {
+		a, err = ask() // it ended with the question; a process asks it
+	}
 	if errors.Is(err, ErrNoServer) {
 		return rowsOf{order: s.order.Add(1)}, nil // certain: nothing lives
 	}
@@ -276,12 +282,19 @@ func sentence(err error) string {
 	}
 }
 
-// connected says whether there is a control client.
-func (s *Server) connected() bool {
+// client is the control client, nil while there is none. One that has ended is
+// none: Run takes a moment to see that.
+func (s *Server) client() *control {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.control != nil
+	if s.control == nil || s.control.ended() {
+		return nil
+	}
+	return s.control
 }
+
+// connected says whether there is a control client.
+func (s *Server) connected() bool { return s.client() != nil }
 
 // run runs commands and returns what they printed, over the control client when
 // there is one. The error of a command that tmux refused is its own message.
@@ -296,9 +309,7 @@ func (s *Server) run(ctx context.Context, cmds ...command) ([]string, error) {
 // runBlocks is run with the answer of each command apart, as far as the way
 // tells: a process prints all as one. count is for control.do.
 func (s *Server) runBlocks(ctx context.Context, count func([]block) int, cmds ...command) (answer, error) {
-	s.mu.Lock()
-	c := s.control
-	s.mu.Unlock()
+	c := s.client()
 	if c == nil {
 		lines, err := s.exec(ctx, false, nil, cmds...)
 		return answer{blocks: []block{{lines: lines}}, order: s.order.Add(1)}, err
