@@ -22,13 +22,14 @@ func newPlainHouse(t *testing.T) *house {
 	if os.Getuid() != 0 {
 		return newHouse(t)
 	}
-	h := newHouse(t)
-	// Not below the directories of the test, which only root may enter.
+	// Not below the directories of the test, which only root may enter. It goes
+	// after the end of what runs in it: a tmux server is found by its socket there.
 	home, err := os.MkdirTemp("", "cellmux-nobody-")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(home) })
+	h := newHouse(t)
 	for i, pair := range h.env {
 		h.env[i] = strings.ReplaceAll(pair, h.home, home)
 	}

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"cellmux/cell/proc/proctest"
 	"cellmux/cell/state"
 	"cellmux/tui/cli"
 )
@@ -68,6 +69,7 @@ func newHouse(t *testing.T) *house {
 		end := exec.Command("tmux", "-L", "test", "kill-server")
 		end.Env, end.SysProcAttr = h.env, h.as
 		_ = end.Run() // there may be none
+		proctest.EndAllOf(t, h.home)
 	})
 	return h
 }

@@ -10,12 +10,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"cellmux/cell/proc/proctest"
 	"cellmux/engine/agent/agenttest"
 )
 
@@ -100,14 +100,7 @@ func newUserWith(t *testing.T, name string, mock *agenttest.Mock, environ ...str
 		}
 		_, _ = u.run("stop", "--force", "demo")
 		_, _ = u.tmux("kill-server")
-		// gemini's second process outlives the loss of its terminal.
-		for _, process := range u.processes() {
-			if pid, err := strconv.Atoi(filepath.Base(process)); err == nil && pid != os.Getpid() {
-				if p, err := os.FindProcess(pid); err == nil {
-					_ = p.Kill()
-				}
-			}
-		}
+		proctest.EndAllOf(t, u.home) // an agent may outlive the loss of its terminal
 	})
 	return u
 }

@@ -14,6 +14,7 @@ import (
 
 	"cellmux/cell"
 	"cellmux/cell/proc"
+	"cellmux/cell/proc/proctest"
 	"cellmux/engine"
 	"cellmux/engine/agent"
 	"cellmux/engine/agent/agenttest"
@@ -131,6 +132,7 @@ func newLab(t *testing.T, name string) *lab {
 			<-done
 		}
 		l.killServer()
+		proctest.EndAllOf(t, l.home)
 	}
 	t.Cleanup(func() {
 		if t.Failed() {

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"cellmux/cell/proc/proctest"
 )
 
 // patience bounds every wait for something that should happen soon. It is long
@@ -134,6 +136,9 @@ func setup(env *testscript.Env) error {
 			if out, err := tmuxOutput(socket, "kill-server"); err != nil && !noServer(out) {
 				env.T().Log(socket, out, err)
 			}
+		}
+		proctest.EndAllOf(env.T().(testing.TB), home)
+		for _, socket := range []string{w.outer, w.product} {
 			if err := os.Remove(filepath.Join("/tmp", fmt.Sprintf("tmux-%d", os.Getuid()), socket)); err != nil && !os.IsNotExist(err) {
 				env.T().Log(err)
 			}

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/creack/pty"
+
+	"cellmux/cell/proc/proctest"
 )
 
 // terminal is a pseudo-terminal on which cellmux runs without a tmux between,
@@ -24,7 +26,9 @@ type terminal struct {
 	t             *testing.T
 	master, slave *os.File
 	cmd           *exec.Cmd
-	before        string // modes as stty tells them
+	ended         chan struct{} // closed when cmd has been waited for
+	err           error         // of cmd, then
+	before        string        // modes as stty tells them
 	mu            sync.Mutex
 	grown         *sync.Cond
 	bytes         bytes.Buffer
@@ -53,6 +57,7 @@ func isolated(t *testing.T, extra ...string) (env []string, dir string) {
 		if out, err := tmuxOutput(socket, "kill-server"); err != nil && !noServer(out) {
 			t.Log(out, err)
 		}
+		proctest.EndAllOf(t, filepath.Join(work, "home"))
 		_ = os.Remove(filepath.Join("/tmp", "tmux-"+strconv.Itoa(os.Getuid()), socket))
 	})
 	env = []string{
@@ -84,7 +89,15 @@ func openTerminal(t *testing.T, env []string, dir string, args ...string) *termi
 	if err := term.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = term.cmd.Process.Kill() })
+	term.ended = make(chan struct{})
+	go func() {
+		term.err = term.cmd.Wait()
+		close(term.ended)
+	}()
+	t.Cleanup(func() {
+		_ = term.cmd.Process.Kill() // it has ended by itself, but for a test that fails
+		<-term.ended
+	})
 	return term
 }
 
@@ -140,11 +153,9 @@ func (term *terminal) modes() string {
 
 func (term *terminal) end() error {
 	term.t.Helper()
-	done := make(chan error, 1)
-	go func() { done <- term.cmd.Wait() }()
 	select {
-	case err := <-done:
-		return err
+	case <-term.ended:
+		return term.err
 	case <-time.After(patience):
 		term.t.Fatalf("cellmux did not end; the terminal got %q", term.text())
 		return nil
