@@ -4,8 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"encoding/hex"
-	"encoding/json"
-	"fmt"
 	"strconv"
 	"strings"
 
@@ -48,7 +46,7 @@ func (s *store) behind(ctx context.Context) (bool, error) {
 func (s *store) indexStep(ctx context.Context) error {
 	return s.transact(ctx, "the index", func(tx *sql.Tx) error {
 		rows, err := tx.QueryContext(ctx, `
-			SELECT m.id, m.body, c.session, c.cell, c.agent FROM convo_messages m JOIN convo_conversations c ON c.id = m.conversation
+			SELECT m.id, m.run, m.lengths, m.body, c.session, c.cell, c.agent FROM convo_messages m JOIN convo_conversations c ON c.id = m.conversation
 			WHERE m.id > (SELECT message FROM convo_indexed) ORDER BY m.id LIMIT ?`, indexStepRows)
 		if err != nil {
 			return err
@@ -60,17 +58,19 @@ func (s *store) indexStep(ctx context.Context) error {
 		}
 		defer insert.Close()
 		var last int64
+		unpack := unpacker{from: tx}
 		for size := 0; size < indexStepBytes && rows.Next(); {
-			var body []byte
+			var b body
 			var t Target
-			if err := rows.Scan(&last, &body, &t.Session, &t.Cell, &t.Agent); err != nil {
+			if err := rows.Scan(&b.id, &b.run, &b.lengths, &b.text, &t.Session, &t.Cell, &t.Agent); err != nil {
 				return err
 			}
-			size += len(body)
-			var m protocol.ChatMessage
-			if err := json.Unmarshal(body, &m); err != nil {
-				return fmt.Errorf("message %d: %w", last, err)
+			size += len(b.text)
+			m, err := unpack.message(ctx, b)
+			if err != nil {
+				return err
 			}
+			last = b.id
 			if _, err := insert.ExecContext(ctx, last, words(searchable(m)), facets(m, t)); err != nil {
 				return err
 			}

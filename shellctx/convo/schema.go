@@ -64,5 +64,18 @@ ALTER TABLE convo_messages ADD COLUMN first_stored INTEGER NOT NULL DEFAULT 0; -
 -- When the agent's newest turn ended that is known of: that can be told before
 -- the proof that the turn's message was submitted.
 ALTER TABLE convo_conversations ADD COLUMN ended INTEGER NOT NULL DEFAULT 0;
+`, `
+-- Messages that one statement stored are a run: they have consecutive IDs in one
+-- conversation. The first has their number, and the bodies of all with the length
+-- of each in bytes; the others have their distance from it, below zero, and no
+-- body. The order of a conversation is that of its runs.
+ALTER TABLE convo_messages ADD COLUMN run INTEGER NOT NULL DEFAULT 1;
+ALTER TABLE convo_messages ADD COLUMN lengths TEXT NOT NULL DEFAULT '';
+DROP INDEX convo_messages_order;
+CREATE INDEX convo_messages_run ON convo_messages (conversation, id, run) WHERE run > 0;
+-- With the ID first SQLite compares keys by their first column alone, which it
+-- has a faster way for.
+DROP INDEX convo_messages_message;
+CREATE UNIQUE INDEX convo_messages_message ON convo_messages (message, conversation);
 `}
 }

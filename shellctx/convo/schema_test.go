@@ -1,6 +1,7 @@
 package convo
 
 import (
+	"fmt"
 	"path/filepath"
 	"reflect"
 	"testing"
@@ -9,16 +10,22 @@ import (
 	"cellmux/cell/state"
 )
 
-// A database of the first version has everything after each migration: the
+// A database of each older version has everything after the migration: the
 // messages, their order and times, what is queued, and what the index has seen.
 func TestOlderDatabaseKeepsEverything(t *testing.T) {
+	for version := 1; version < len(Migrations()); version++ {
+		t.Run(fmt.Sprint("version ", version), func(t *testing.T) { olderDatabaseKeepsEverything(t, version) })
+	}
+}
+
+func olderDatabaseKeepsEverything(t *testing.T, version int) {
 	ctx, dir := t.Context(), t.TempDir()
 	db, _, err := state.Open(ctx, filepath.Join(dir, "cellmux.db"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	if err := db.Migrate(ctx, "convo", Migrations()[:1]); err != nil {
+	if err := db.Migrate(ctx, "convo", Migrations()[:version]); err != nil {
 		t.Fatal(err)
 	}
 	body := func(id, body string) string {
@@ -65,10 +72,13 @@ func TestOlderDatabaseKeepsEverything(t *testing.T) {
 	if got := box.submitted(); !reflect.DeepEqual(got, []string{"waiting needle"}) {
 		t.Errorf("delivered %q", got)
 	}
+	if again, err := s.Append(ctx, api, text("m1", "seen needle")); err != nil || again[0].Seq != 3 {
+		t.Errorf("stored again as %+v, %v", again, err)
+	}
 	if _, err := s.Append(ctx, api, answer("a1", "after")); err != nil {
 		t.Fatal(err)
 	}
-	if page, err := s.Page(ctx, api.Session, 0, 1); err != nil || page[0].Seq != 10 {
+	if page, err := s.Page(ctx, api.Session, 0, 1); err != nil || page[0].Seq <= 9 || page[0].Message.ID != "a1" {
 		t.Errorf("the next message: %+v, %v", page, err)
 	}
 }

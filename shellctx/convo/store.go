@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -32,8 +31,11 @@ type store struct {
 	now   func() time.Time
 	crash func(step string)
 
+	buffers sync.Pool // of *encoded
+
 	mu       sync.Mutex
 	prepared map[string]*sql.Stmt
+	runs     [maxRun + 1]string // the statement that inserts so many, once it was asked for
 }
 
 func (s *store) transact(ctx context.Context, what string, change func(*sql.Tx) error) error {
@@ -57,20 +59,19 @@ func (s *store) transact(ctx context.Context, what string, change func(*sql.Tx) 
 // outbox too.
 func (s *store) append(ctx context.Context, t Target, messages []protocol.ChatMessage, queue bool) ([]Entry, error) {
 	// Encoding needs no lock that others wait for.
-	bodies := make([][]byte, len(messages))
-	for i, m := range messages {
-		var err error
-		if bodies[i], err = m.Encode(); err != nil {
-			return nil, err
-		}
+	encoded := s.buffer()
+	defer s.keep(encoded)
+	bodies, err := encoded.encode(messages)
+	if err != nil {
+		return nil, err
 	}
-	if !queue && len(messages) > 0 && len(messages) <= maxOneStatement {
-		if entries, stored := s.appendFresh(ctx, t, messages, bodies); stored {
+	if !queue && len(messages) > 0 && len(messages) <= maxRun && len(encoded.json) <= maxRunBytes {
+		if entries, stored := s.appendFresh(ctx, t, messages, encoded); stored {
 			return entries, nil
 		}
 	}
 	var entries []Entry
-	err := s.transact(ctx, "the messages", func(tx *sql.Tx) error {
+	err = s.transact(ctx, "the messages", func(tx *sql.Tx) error {
 		conversation, err := s.conversationOf(ctx, tx, t)
 		if err != nil {
 			return err
@@ -83,61 +84,6 @@ func (s *store) append(ctx context.Context, t Target, messages []protocol.ChatMe
 		return enqueue(ctx, tx, conversation, entries, fresh)
 	})
 	return entries, err
-}
-
-// maxOneStatement is how many messages appendFresh takes.
-const maxOneStatement = 64
-
-// appendFresh stores messages of which none is stored yet, in a conversation
-// that exists: one statement, which is a transaction by itself, and half the
-// time of one in four. It reports false, with nothing stored, in every other
-// case; then append finds out what is the matter.
-func (s *store) appendFresh(ctx context.Context, t Target, messages []protocol.ChatMessage, bodies [][]byte) ([]Entry, bool) {
-	insert, err := s.prepare(ctx, freshStatement(len(messages)))
-	if err != nil {
-		return nil, false
-	}
-	stored := s.now().UnixMilli()
-	args := make([]any, 0, 3+2*len(messages))
-	for i := range messages {
-		args = append(args, messages[i].ID, string(bodies[i]))
-	}
-	s.crash("before the commit of the fresh messages")
-	result, err := insert.ExecContext(ctx, append(args, t.Session, t.Agent, stored)...)
-	if err != nil {
-		return nil, false
-	}
-	s.crash("after the commit of the fresh messages")
-	if n, err := result.RowsAffected(); err != nil || n != int64(len(messages)) {
-		return nil, false
-	}
-	last, err := result.LastInsertId()
-	if err != nil {
-		return nil, false
-	}
-	entries := make([]Entry, len(messages))
-	for i := range messages {
-		entries[i] = fresh(t, messages[i], last-int64(len(messages)-1-i), stored)
-	}
-	return entries, true
-}
-
-// fresh is the entry of a message that was stored now. AUTOINCREMENT gives the
-// rows of a statement consecutive IDs.
-func fresh(t Target, m protocol.ChatMessage, seq, stored int64) Entry {
-	return Entry{Seq: seq, Session: t.Session, Cell: t.Cell, Slot: t.Slot, Agent: t.Agent, Message: m, Stored: time.UnixMilli(stored)}
-}
-
-// freshStatement inserts nothing when the conversation is unknown, and fails as
-// a whole when one of the messages is there already. It is a transaction by
-// itself, so OR ROLLBACK undoes no more than the default would; but to undo the
-// statement alone SQLite would first copy every page that it changes.
-func freshStatement(rows int) string {
-	return `WITH
-		fresh (message, body) AS (VALUES (?, ?)` + strings.Repeat(`, (?, ?)`, rows-1) + `),
-		conversation (id) AS (SELECT id FROM convo_conversations WHERE session = ? AND agent = ?)
-	INSERT OR ROLLBACK INTO convo_messages (conversation, message, body, stored)
-	SELECT (SELECT id FROM conversation), message, body, ? FROM fresh WHERE (SELECT id FROM conversation) IS NOT NULL`
 }
 
 // conversationOf returns the row of a session, making it at its first message.
@@ -206,7 +152,7 @@ func (s *store) insert(ctx context.Context, tx *sql.Tx, conversation int64, t Ta
 		size := insertSizes[slices.IndexFunc(insertSizes, func(n int) bool { return n <= len(messages)-at })]
 		rows := make([]any, 0, 4*size)
 		for i := at; i < at+size; i++ {
-			rows = append(rows, conversation, stored, messages[i].ID, string(bodies[i]))
+			rows = append(rows, conversation, stored, messages[i].ID, bodies[i])
 		}
 		highest, err := s.statement(ctx, tx, `SELECT coalesce(max(id), 0) FROM convo_messages`)
 		if err != nil {
@@ -216,8 +162,8 @@ func (s *store) insert(ctx context.Context, tx *sql.Tx, conversation int64, t Ta
 		if err := highest.QueryRowContext(ctx).Scan(&newest); err != nil {
 			return nil, nil, err
 		}
-		insert, err := s.statement(ctx, tx, `INSERT INTO convo_messages (conversation, stored, message, body) VALUES (?, ?, ?, ?)`+
-			strings.Repeat(`, (?, ?, ?, ?)`, size-1)+` ON CONFLICT DO NOTHING`)
+		insert, err := s.statement(ctx, tx, `INSERT INTO convo_messages (conversation, stored, message, body) VALUES (?, ?, ?, CAST(? AS TEXT))`+
+			strings.Repeat(`, (?, ?, ?, CAST(? AS TEXT))`, size-1)+` ON CONFLICT DO NOTHING`)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -287,15 +233,39 @@ func stands(ctx context.Context, tx *sql.Tx, conversation int64, m protocol.Chat
 	return entries[0], nil
 }
 
-const selectEntries = `
-	SELECT m.id, c.session, c.cell, c.slot, c.agent, m.body, CASE m.first_stored WHEN 0 THEN m.stored ELSE m.first_stored END,
-		coalesce(o.state, ''), coalesce(o.reason, ''), coalesce(o.steering, 0)
+const (
+	selectColumns = `
+	SELECT m.id, c.session, c.cell, c.slot, c.agent, m.run, m.lengths, m.body, CASE m.first_stored WHEN 0 THEN m.stored ELSE m.first_stored END,
+		coalesce(o.state, ''), coalesce(o.reason, ''), coalesce(o.steering, 0)`
+
+	selectEntries = selectColumns + `
 	FROM convo_messages m
 	JOIN convo_conversations c ON c.id = m.conversation
 	LEFT JOIN convo_outbox o ON o.message = m.id`
 
+	// The messages of a session ?1, run by run; CROSS keeps SQLite to that order,
+	// in which the rows need no sorting.
+	selectRuns = selectColumns + `
+	FROM convo_conversations c
+	CROSS JOIN convo_messages r ON r.conversation = c.id AND r.run > 0
+	CROSS JOIN convo_messages m
+	LEFT JOIN convo_outbox o ON o.message = m.id
+	WHERE c.session = ?1`
+
+	// The ?3 messages below the ID ?2, newest first.
+	selectBelow = selectRuns + ` AND r.id < ?2 AND m.id >= r.id AND m.id < min(r.id + r.run, ?2)
+	ORDER BY r.id DESC, m.id DESC LIMIT ?3`
+
+	// The ?3 messages from the ID ?2 on, oldest first. That ID may lie within a run.
+	selectFrom = selectRuns + ` AND r.id >= coalesce((SELECT max(id) FROM convo_messages WHERE conversation = c.id AND run > 0 AND id <= ?2), 0)
+		AND m.id >= max(r.id, ?2) AND m.id < r.id + r.run
+	ORDER BY r.id, m.id LIMIT ?3`
+)
+
+// rowsQuerier is a database or a transaction.
 type rowsQuerier interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
 func query(ctx context.Context, from rowsQuerier, statement string, args ...any) ([]Entry, error) {
@@ -305,20 +275,27 @@ func query(ctx context.Context, from rowsQuerier, statement string, args ...any)
 	}
 	defer rows.Close()
 	var entries []Entry
+	var bodies []body
 	for rows.Next() {
 		var e Entry
-		var body []byte
+		var b body
 		var stored int64
-		if err := rows.Scan(&e.Seq, &e.Session, &e.Cell, &e.Slot, &e.Agent, &body, &stored, &e.Delivery, &e.Reason, &e.Steering); err != nil {
+		if err := rows.Scan(&e.Seq, &e.Session, &e.Cell, &e.Slot, &e.Agent, &b.run, &b.lengths, &b.text, &stored, &e.Delivery, &e.Reason, &e.Steering); err != nil {
 			return nil, err
 		}
-		if err := json.Unmarshal(body, &e.Message); err != nil {
-			return nil, fmt.Errorf("message %d: %w", e.Seq, err)
-		}
-		e.Stored = time.UnixMilli(stored)
-		entries = append(entries, e)
+		b.id, e.Stored = e.Seq, time.UnixMilli(stored)
+		entries, bodies = append(entries, e), append(bodies, b)
 	}
-	return entries, rows.Err()
+	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
+		return nil, err
+	}
+	unpack := unpacker{from: from}
+	for i := range entries {
+		if entries[i].Message, err = unpack.message(ctx, bodies[i]); err != nil {
+			return nil, err
+		}
+	}
+	return entries, nil
 }
 
 func (s *store) page(ctx context.Context, session string, before int64, n int) ([]Entry, error) {
@@ -326,9 +303,7 @@ func (s *store) page(ctx context.Context, session string, before int64, n int) (
 	if newest {
 		before = math.MaxInt64
 	}
-	entries, err := query(ctx, s.db, selectEntries+`
-		WHERE m.conversation = (SELECT id FROM convo_conversations WHERE session = ?) AND m.id < ?
-		ORDER BY m.id DESC LIMIT ?`, session, before, n)
+	entries, err := query(ctx, s.db, selectBelow, session, before, n)
 	if err != nil {
 		return nil, err
 	}
@@ -361,16 +336,12 @@ func (s *store) partial(ctx context.Context, session string) ([]Entry, error) {
 }
 
 func (s *store) around(ctx context.Context, session string, seq int64, n int) ([]Entry, error) {
-	entries, err := query(ctx, s.db, selectEntries+`
-		WHERE m.conversation = (SELECT id FROM convo_conversations WHERE session = ?) AND m.id < ?
-		ORDER BY m.id DESC LIMIT ?`, session, seq, n)
+	entries, err := query(ctx, s.db, selectBelow, session, seq, n)
 	if err != nil {
 		return nil, err
 	}
 	slices.Reverse(entries)
-	after, err := query(ctx, s.db, selectEntries+`
-		WHERE m.conversation = (SELECT id FROM convo_conversations WHERE session = ?) AND m.id >= ?
-		ORDER BY m.id LIMIT ?`, session, seq, n)
+	after, err := query(ctx, s.db, selectFrom, session, seq, n)
 	return append(entries, after...), err
 }
 
@@ -400,11 +371,12 @@ func (s *store) forget(ctx context.Context, session string) error {
 		if err != nil {
 			return err
 		}
+		const messages = `SELECT m.id FROM convo_messages r CROSS JOIN convo_messages m
+			WHERE r.conversation = ? AND r.run > 0 AND m.id >= r.id AND m.id < r.id + r.run`
 		for _, statement := range []string{
-			`DELETE FROM convo_search WHERE rowid IN (SELECT id FROM convo_messages WHERE conversation = ?
-				AND id <= (SELECT message FROM convo_indexed))`,
+			`DELETE FROM convo_search WHERE rowid IN (` + messages + ` AND m.id <= (SELECT message FROM convo_indexed))`,
 			`DELETE FROM convo_outbox WHERE conversation = ?`,
-			`DELETE FROM convo_messages WHERE conversation = ?`,
+			`DELETE FROM convo_messages WHERE id IN (` + messages + `)`,
 			`DELETE FROM convo_conversations WHERE id = ?`,
 		} {
 			if _, err := tx.ExecContext(ctx, statement, conversation); err != nil {

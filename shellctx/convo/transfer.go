@@ -62,15 +62,13 @@ func (s *Service) Export(ctx context.Context, w io.Writer, sessions ...string) e
 }
 
 func (s *Service) exportSession(ctx context.Context, out *bufio.Writer, session string) error {
-	for after := int64(0); ; {
-		entries, err := query(ctx, s.store.db, selectEntries+`
-			WHERE m.conversation = (SELECT id FROM convo_conversations WHERE session = ?) AND m.id > ?
-			ORDER BY m.id LIMIT 200`, session, after)
+	for from := int64(1); ; {
+		entries, err := query(ctx, s.store.db, selectFrom, session, from, 200)
 		if err != nil || len(entries) == 0 {
 			return err
 		}
 		for _, e := range entries {
-			after = e.Seq
+			from = e.Seq + 1
 			body, err := e.Message.Encode()
 			if err != nil {
 				return err

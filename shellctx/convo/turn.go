@@ -193,9 +193,10 @@ func (s *store) answered(ctx context.Context, session string, before time.Time) 
 		// have answered, the older ones were answered by earlier turns.
 		_, err := tx.ExecContext(ctx, `
 			UPDATE convo_outbox SET state = 'answered', updated = ?1 WHERE state = 'submitted' AND message IN
-				(SELECT o.message FROM convo_outbox o JOIN convo_messages m ON m.id = o.message
-				 WHERE m.conversation = (SELECT id FROM convo_conversations WHERE session = ?2)
-				 ORDER BY m.id DESC LIMIT 200)
+				(SELECT m.id FROM convo_messages r CROSS JOIN convo_messages m CROSS JOIN convo_outbox o ON o.message = m.id
+				 WHERE r.conversation = (SELECT id FROM convo_conversations WHERE session = ?2) AND r.run > 0
+					AND m.id >= r.id AND m.id < r.id + r.run
+				 ORDER BY r.id DESC, m.id DESC LIMIT 200)
 			AND coalesce((SELECT c.typed FROM convo_outbox c WHERE c.message = convo_outbox.carrier), typed) <= ?3`,
 			s.now().UnixMilli(), session, before.UnixMilli())
 		return err

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -174,68 +175,67 @@ func (m *ChatMessage) UnmarshalJSON(data []byte) error {
 // key in Extra is left out: the field wins. (json.Marshal gives the same
 // document, but strips white space inside kept values and escapes < > &.)
 func (m ChatMessage) Encode() ([]byte, error) {
-	size := 160 + len(m.Addr) + len(m.Ref)
+	size := 160 + len(m.ID) + len(m.Addr) + len(m.Ref)
 	for _, part := range m.Content {
 		size += len(part.raw) + 1
 	}
-	out := append(make([]byte, 0, size), '{')
-	key := func(name string) {
-		if len(out) > 1 {
-			out = append(out, ',')
-		}
-		out = append(appendString(out, name), ':')
-	}
-	text := func(name, value string) {
-		key(name)
-		out = appendString(out, value)
-	}
+	return m.AppendJSON(make([]byte, 0, size))
+}
+
+// AppendJSON appends what Encode returns.
+func (m ChatMessage) AppendJSON(out []byte) ([]byte, error) {
 	var invalid error
 	// Parts are valid by construction; what lies in exported fields may not be.
-	kept := func(name string, value json.RawMessage, missing string) {
-		key(name)
+	check := func(what string, value json.RawMessage) {
 		if len(value) > 0 && !json.Valid(value) {
-			invalid = fmt.Errorf("encode message %s: %q is not JSON", m.ID, name)
+			invalid = fmt.Errorf("encode message %s: %s is not JSON", m.ID, what)
 		}
-		out = append(out, orDefault(value, missing)...)
 	}
-	text("schema_version", cmp.Or(m.SchemaVersion, SchemaVersion))
-	text("id", m.ID)
-	text("role", string(m.Role))
+	out = append(out, `{"schema_version":`...)
+	out = appendString(out, cmp.Or(m.SchemaVersion, SchemaVersion))
+	out = appendString(append(out, `,"id":`...), m.ID)
+	out = appendString(append(out, `,"role":`...), string(m.Role))
 	if m.CreatedAt != "" {
-		text("created_at", m.CreatedAt)
+		out = appendString(append(out, `,"created_at":`...), m.CreatedAt)
 	}
-	key("content")
-	out = append(out, '[')
+	out = append(out, `,"content":[`...)
 	for i, part := range m.Content {
 		if i > 0 {
 			out = append(out, ',')
 		}
 		out = append(out, orDefault(part.raw, "null")...)
 	}
-	out = append(out, ']')
-	kept("addr", m.Addr, "{}")
-	key("meta")
-	out = append(out, '{')
-	for i, name := range slices.Sorted(maps.Keys(m.Meta)) {
+	check(`"addr"`, m.Addr)
+	out = append(append(out, `],"addr":`...), orDefault(m.Addr, "{}")...)
+	out = append(out, `,"meta":{`...)
+	for i, name := range sortedKeys(m.Meta) {
 		if i > 0 {
 			out = append(out, ',')
 		}
-		value := m.Meta[name]
-		if len(value) > 0 && !json.Valid(value) {
-			invalid = fmt.Errorf("encode message %s: metadata %q is not JSON", m.ID, name)
-		}
-		out = append(append(appendString(out, name), ':'), orDefault(value, "null")...)
+		check(fmt.Sprintf("metadata %q", name), m.Meta[name])
+		out = append(append(appendString(out, name), ':'), orDefault(m.Meta[name], "null")...)
 	}
 	out = append(out, '}')
 	if len(m.Ref) > 0 {
-		kept("ref", m.Ref, "")
+		check(`"ref"`, m.Ref)
+		out = append(append(out, `,"ref":`...), m.Ref...)
 	}
-	for _, name := range slices.Sorted(maps.Keys(m.Extra)) {
-		if !slices.Contains(known, name) {
-			kept(name, m.Extra[name], "null")
+	for _, name := range sortedKeys(m.Extra) {
+		if slices.Contains(known, name) {
+			continue
 		}
+		check(strconv.Quote(name), m.Extra[name])
+		out = append(append(appendString(append(out, ','), name), ':'), orDefault(m.Extra[name], "null")...)
 	}
 	return append(out, '}'), invalid
+}
+
+// sortedKeys costs nothing for the many messages that have none.
+func sortedKeys(values map[string]json.RawMessage) []string {
+	if len(values) == 0 {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(values))
 }
 
 // MarshalJSON is Encode.
