@@ -88,7 +88,25 @@ func examineHeader(path string, size int64) (string, error) {
 	return "", nil
 }
 
+// examineContent reads again while another process changes the schema, as one
+// would wait for its lock: SQLite fails then, or calls an index that it could not
+// read malformed. So damage is what two readings find.
 func examineContent(ctx context.Context, path string, whole bool) (string, error) {
+	found := false
+	for until := time.Now().Add(BusyTimeout); ; {
+		reason, err := readContent(ctx, path, whole)
+		var fault *sqlite.Error
+		if errors.As(err, &fault) && fault.Code()&0xff == sqlite3.SQLITE_SCHEMA && time.Now().Before(until) {
+			continue
+		}
+		if err != nil || reason == "" || found {
+			return reason, err
+		}
+		found = true
+	}
+}
+
+func readContent(ctx context.Context, path string, whole bool) (string, error) {
 	handle, err := sql.Open("sqlite", source(path, url.Values{
 		"_busy_timeout": {fmt.Sprint(BusyTimeout.Milliseconds())},
 	}))

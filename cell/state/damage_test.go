@@ -179,3 +179,43 @@ func TestFilesAreForTheirOwnerAlone(t *testing.T) {
 		}
 	}
 }
+
+// Other processes make their tables while this one looks for damage: a schema
+// that changes meanwhile is neither an error nor damage.
+func TestSchemaThatChangesMeanwhileIsNoDamage(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "cellmux.db")
+	db, _, err := Open(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.SQL().Exec(`CREATE VIRTUAL TABLE words USING fts5(text); INSERT INTO words VALUES ('a b c')`); err != nil {
+		t.Fatal(err)
+	}
+	looked := make(chan struct{})
+	ended := make(chan error, 1)
+	go func() {
+		for {
+			select {
+			case <-looked:
+				ended <- nil
+				return
+			default:
+			}
+			if _, err := db.SQL().Exec(`CREATE TABLE passing (a); DROP TABLE passing`); err != nil {
+				ended <- err
+				return
+			}
+		}
+	}()
+	for range 300 {
+		if reason, whole, err := examine(t.Context(), path, false); reason != "" || !whole || err != nil {
+			t.Errorf("%q, %v, %v", reason, whole, err)
+			break
+		}
+	}
+	close(looked)
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+}
