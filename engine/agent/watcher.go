@@ -43,6 +43,8 @@ type WatchOptions struct {
 type Watcher struct {
 	set     *Set
 	options WatchOptions
+	// notify begins to listen to the file system.
+	notify  func() (*fsnotify.Watcher, error)
 	wake    chan struct{}
 	changes chan struct{}
 
@@ -90,7 +92,7 @@ func (s *Set) Watch(o WatchOptions) *Watcher {
 		o.Opened = startOf
 	}
 	return &Watcher{
-		set: s, options: o,
+		set: s, options: o, notify: fsnotify.NewWatcher,
 		wake: make(chan struct{}, 1), changes: make(chan struct{}, 1),
 		slots: map[string]Slot{}, status: map[string]Status{}, dirs: map[string][]string{}, screens: map[string]captured{},
 		opened: map[string]opening{}, streams: map[string]stream{}, touched: make(chan string, 64), rewatch: make(chan struct{}, 1),
@@ -162,17 +164,26 @@ const (
 )
 
 // Run watches until ctx ends. Without notifications from the file system it
-// reads the sources every second.
+// reads the sources every second, and asks for them again each time: a user may
+// have a limited number of listeners, and other programs give theirs back.
 func (w *Watcher) Run(ctx context.Context) {
+	var notify *fsnotify.Watcher
 	var happened <-chan fsnotify.Event
 	var faults <-chan error
-	notify, err := fsnotify.NewWatcher()
-	if err == nil {
-		defer notify.Close()
-		happened, faults = notify.Events, notify.Errors
-	} else {
-		notify = nil
+	listenToFiles := func() {
+		if notify != nil {
+			return
+		}
+		if begun, err := w.notify(); err == nil {
+			notify, happened, faults = begun, begun.Events, begun.Errors
+		}
 	}
+	listenToFiles()
+	defer func() {
+		if notify != nil {
+			_ = notify.Close()
+		}
+	}()
 	tick := time.NewTicker(backstop)
 	defer tick.Stop()
 	dirty := map[string]bool{}
@@ -194,6 +205,7 @@ func (w *Watcher) Run(ctx context.Context) {
 		case <-w.wake:
 			all()
 		case <-tick.C:
+			listenToFiles()
 			all()
 		case key := <-w.touched:
 			dirty[key] = true

@@ -29,11 +29,16 @@ func eventually(t *testing.T, within time.Duration, what string, ok func() bool)
 func startWatcher(t *testing.T, o WatchOptions) *Watcher {
 	t.Helper()
 	w := New(Options{}).Watch(o)
+	runWatcher(t, w)
+	return w
+}
+
+func runWatcher(t *testing.T, w *Watcher) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() { defer close(done); w.Run(ctx) }()
 	t.Cleanup(func() { cancel(); <-done })
-	return w
 }
 
 func TestWatcherTellsAChangedFile(t *testing.T) {
