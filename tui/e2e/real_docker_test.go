@@ -53,7 +53,7 @@ func TestRealDockerScripts(t *testing.T) {
 }
 
 // removeContainers removes what a script's cells left: containers that share a
-// directory of the script's own.
+// directory of the script's own, and the networks of the cellmux that made them.
 func removeContainers(env *testscript.Env, socket string) {
 	docker := func(args ...string) string {
 		out, err := exec.Command("docker", append([]string{"--host", "unix://" + socket}, args...)...).Output()
@@ -64,7 +64,11 @@ func removeContainers(env *testscript.Env, socket string) {
 	}
 	for _, id := range strings.Fields(docker("ps", "--all", "--quiet", "--filter", "label=dev.cellmux.owner")) {
 		if strings.Contains(docker("container", "inspect", "--format", "{{json .Mounts}}", id), env.WorkDir+"/") {
+			owner := "label=dev.cellmux.owner=" + docker("container", "inspect", "--format", `{{index .Config.Labels "dev.cellmux.owner"}}`, id)
 			docker("rm", "--force", id)
+			for _, network := range strings.Fields(docker("network", "ls", "--quiet", "--filter", owner)) {
+				docker("network", "rm", network)
+			}
 		}
 	}
 }
