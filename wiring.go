@@ -93,7 +93,7 @@ func (w wiring) open(ctx context.Context, prompts cell.ResolveOpts, early func(*
 		screen, err := server.Capture(ctx, pane, 0)
 		return screen.Rows, err
 	}})
-	engines := w.engines()
+	engines := w.engines(log)
 	files := &fleet.ProjectFiles{
 		Global: w.paths.GlobalCell, Home: w.home, Getenv: w.getenv,
 		Approvals: w.approvals(), Environ: w.environ,
@@ -183,10 +183,10 @@ func (w wiring) agents(runner proc.Runner, chosen settings.Settings) *agent.Set 
 	return agent.New(agent.Options{Custom: customAgents(chosen.Agents), Runner: runner, Environ: w.environ})
 }
 
-// engines are those that this cellmux has; nothing is started.
-func (w wiring) engines() []engine.Engine {
+// engines are those that this cellmux has; nothing is started. log may be nil.
+func (w wiring) engines(log *slog.Logger) []engine.Engine {
 	hostname, _ := os.Hostname() // "" is said as such
-	return []engine.Engine{host.New(host.Options{Home: w.home, Hostname: hostname}), w.docker()}
+	return []engine.Engine{host.New(host.Options{Home: w.home, Hostname: hostname}), w.docker(log)}
 }
 
 func (w wiring) lookPath(program string) (string, error) { return proc.LookPath(program, w.environ) }
@@ -202,7 +202,7 @@ func (w wiring) checks() []cli.Check {
 	return []cli.Check{
 		cli.CheckTmux(w.server(runner, chosen, w.paths.Runtime, nil)),
 		cli.CheckTerminal(w.getenv, w.home),
-		cli.CheckEngines(w.engines()),
+		cli.CheckEngines(w.engines(nil)),
 		cli.CheckAgents(w.agents(runner, chosen), w.lookPath),
 		cli.CheckDatabase(w.paths.Database),
 		cli.CheckDisk(w.paths.State),

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -9,8 +10,8 @@ import (
 	"cellmux/engine/docker"
 )
 
-// docker is the engine of containers; nothing is started.
-func (w wiring) docker() *docker.Docker {
+// docker is the engine of containers; nothing is started. log may be nil.
+func (w wiring) docker(log *slog.Logger) *docker.Docker {
 	var egress []string
 	if self, err := os.Executable(); err == nil {
 		egress = docker.EgressProgram(self, runtime.GOOS, runtime.GOARCH)
@@ -22,5 +23,6 @@ func (w wiring) docker() *docker.Docker {
 		Approved: func(path string, content []byte) bool {
 			return approvals.Approved(path, docker.ContentHash(content))
 		},
+		Log: log,
 	})
 }

@@ -125,6 +125,14 @@ type Idler interface {
 	DownIfIdle(ctx context.Context, c Cell) (bool, error)
 }
 
+// Remover is an engine whose guests stay when they are down.
+type Remover interface {
+	// Remove removes a cell's guest for good, for a cell that is deleted for good,
+	// with what was made for it. What is mounted stays. A guest that is gone is no
+	// error.
+	Remove(ctx context.Context, c Cell) error
+}
+
 // AgentPreparer is an engine whose guests need something of the host before an
 // agent's first start, such as its login. The guest is up.
 type AgentPreparer interface {

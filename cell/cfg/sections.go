@@ -78,7 +78,8 @@ type CellSection struct {
 	// windows and winpe are winkit.
 	OS string `toml:"os" oneof:"linux macos windows winpe" acts:"chooses how strongly the cell is isolated"`
 	// What the network of an isolated cell reaches: everything, nothing, or the
-	// hosts of network_allow alone.
+	// hosts of network_allow alone. Where docker has no subnet left for it, it gets
+	// one of 10.213.0.0/16 or 172.16.0.0/16 that nothing on this machine uses.
 	Network string `toml:"network" oneof:"open none allowlist" acts:"chooses what the network reaches"`
 	// Host names that a cell with network = "allowlist" reaches, on port 443.
 	NetworkAllow []string `toml:"network_allow" acts:"chooses what the network reaches"`

@@ -253,6 +253,16 @@ func (db *DB) Expired(ctx context.Context, before time.Time) ([]Slot, error) {
 	return slots, nil
 }
 
+// ExpiredCells returns the cells that Purge would remove.
+func (db *DB) ExpiredCells(ctx context.Context, before time.Time) ([]Cell, error) {
+	cells, err := db.queryCells(ctx, `SELECT `+cellColumns+` FROM state_cells
+		WHERE deleted > 0 AND deleted < ? ORDER BY deleted DESC, name`, moment(before))
+	if err != nil {
+		return nil, fmt.Errorf("list which cells of the trash can go: %w", Explain(err))
+	}
+	return cells, nil
+}
+
 // Purge removes for good what was moved to the trash before the given time and
 // returns the session IDs whose conversations nobody can reach any more. Names
 // and slot numbers stay taken.

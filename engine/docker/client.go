@@ -34,6 +34,9 @@ var (
 	ErrGone         = errors.New("the container is gone")
 
 	errNetworkGone = errors.New("the container's network is gone")
+	errNetworkUsed = errors.New("a container has come into the network")
+	errNoPool      = errors.New("no subnet is left for another network")
+	errPoolTaken   = errors.New("the subnet is taken")
 	errNotRunning  = errors.New("the container does not run")
 	errNameTaken   = errors.New("the container exists already")
 )
@@ -123,7 +126,11 @@ var verdicts = []struct {
 	{regexp.MustCompile(`port is already allocated|address already in use|failed to bind .*port|proxy: listen`), ErrPortTaken,
 		"change [cell] ports, or write the port with nothing in front (\"8080:\") for a free one"},
 	{regexp.MustCompile(`the container name .* is already in use|name .* is in use`), errNameTaken, ""},
-	{regexp.MustCompile(`network [0-9a-z_.-]+ not found|could not find a network matching`), errNetworkGone, ""},
+	{regexp.MustCompile(`non-overlapping ipv4 address pool|predefined address pools have been fully subnetted`), errNoPool,
+		"remove networks that nobody needs (docker network prune), or give docker more of them (default-address-pools in its daemon.json)"},
+	{regexp.MustCompile(`pool overlaps with other one`), errPoolTaken, ""},
+	{regexp.MustCompile(`network .* has active endpoints`), errNetworkUsed, ""},
+	{regexp.MustCompile(`no such network|network [0-9a-z_.-]+ not found|could not find a network matching`), errNetworkGone, ""},
 	{regexp.MustCompile(`no such container|no container with name or id`), ErrGone, "restart the slot: cellmux makes it again"},
 	{regexp.MustCompile(`container [0-9a-z_.-]+ is not running|can only create exec sessions on running|container state improper|is restarting, wait`), errNotRunning, "restart the slot: cellmux starts it again"},
 	{regexp.MustCompile(`no such image|unable to find image|pull access denied|manifest unknown|manifest for .* not found|image not known|repository does not exist`), ErrNoImage,

@@ -14,6 +14,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"log/slog"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -56,12 +58,14 @@ type Options struct {
 	// Approved tells whether the user has approved a file of the project, such as
 	// a devcontainer.json; nil approves none.
 	Approved func(path string, content []byte) bool
+	Log      *slog.Logger // nil discards
 }
 
 // Docker is the engine. It is safe for concurrent use.
 type Docker struct {
 	o     Options
 	owner string
+	host  func() ([]netip.Prefix, error) // addresses that this host has or reaches
 
 	mu    sync.Mutex
 	facts *facts            // of the runtime, once it has answered
@@ -74,6 +78,7 @@ var (
 	_ engine.Drifter       = (*Docker)(nil)
 	_ engine.Idler         = (*Docker)(nil)
 	_ engine.Images        = (*Docker)(nil)
+	_ engine.Remover       = (*Docker)(nil)
 )
 
 // New returns the engine. It starts nothing.
@@ -84,8 +89,13 @@ func New(o Options) *Docker {
 	if o.HostUser == "" {
 		o.HostUser = "user"
 	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
 	digest := sha256.Sum256([]byte(strconv.Itoa(o.UID) + "\x00" + o.StateDir))
-	return &Docker{o: o, owner: hex.EncodeToString(digest[:6]), users: make(map[string]string)}
+	return &Docker{
+		o: o, owner: hex.EncodeToString(digest[:6]), host: hostSubnets, users: make(map[string]string),
+	}
 }
 
 // Kind implements engine.Engine.
@@ -216,29 +226,66 @@ func (d *Docker) step(ctx context.Context, c engine.Cell, progress func(engine.P
 			return true, d.remove(ctx, name)
 		}
 		progress(engine.Progress{Step: "starting the container"})
-		if err := d.prepareNetwork(ctx, want.network, progress); err != nil {
-			return false, err
+		if err := d.reconnect(ctx, want.network, progress); err != nil {
+			return errors.Is(err, errNetworkGone), err
+		}
+		if box.status == "created" { // by a cellmux that came no further
+			return d.startFirst(ctx, name)
 		}
 		return d.start(ctx, name)
 	}
 	if err := d.ensureImage(ctx, c, progress); err != nil {
 		return false, err
 	}
-	if err := d.prepareNetwork(ctx, want.network, progress); err != nil {
-		return false, err
+	if err := d.create(ctx, c, want, progress); err != nil {
+		return errors.Is(err, errNameTaken) || errors.Is(err, errNetworkGone), err
+	}
+	return d.startFirst(ctx, name)
+}
+
+// create makes a cell's container, in its network. What another container has
+// left (this cell's, of other settings) goes.
+func (d *Docker) create(ctx context.Context, c engine.Cell, p plan, progress func(engine.Progress)) error {
+	args, err := d.createArgs(c, p)
+	if err != nil {
+		return err
+	}
+	unlock, err := d.lockNetworks(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if err := d.prepareNetwork(ctx, p.network, progress); err != nil {
+		return err
 	}
 	progress(engine.Progress{Step: "creating the container"})
-	args, err := d.createArgs(c, want)
-	if err != nil {
-		return false, err
-	}
 	if err := d.do(ctx, "create the container of cell "+c.Name, args...); err != nil {
-		return errors.Is(err, errNameTaken), err
+		return err
 	}
-	if err := d.introduceUser(ctx, name); err != nil {
-		return false, errors.Join(err, d.remove(context.WithoutCancel(ctx), name))
+	d.tidyNetworks(ctx)
+	return nil
+}
+
+// reconnect makes the network of a container that exists work again.
+func (d *Docker) reconnect(ctx context.Context, n network, progress func(engine.Progress)) error {
+	unlock, err := d.lockNetworks(ctx)
+	if err != nil {
+		return err
 	}
-	return d.start(ctx, name)
+	defer unlock()
+	return d.prepareNetwork(ctx, n, progress)
+}
+
+// startFirst starts a container that has not run yet.
+func (d *Docker) startFirst(ctx context.Context, name string) (again bool, err error) {
+	err = d.introduceUser(ctx, name)
+	switch {
+	case err == nil:
+		return d.start(ctx, name)
+	case errors.Is(err, ErrGone):
+		return true, err
+	}
+	return false, errors.Join(err, d.remove(context.WithoutCancel(ctx), name))
 }
 
 // start starts a container. One that cannot start is removed: it would fail in
@@ -288,8 +335,10 @@ func (d *Docker) Down(ctx context.Context, c engine.Cell) error {
 	return err
 }
 
-// Remove stops and removes a cell's container, for a cell that is deleted. What
-// is mounted stays.
+// Remove implements engine.Remover: it stops and removes a cell's container. With
+// the last container that needs them go its network and its egress proxy. Where
+// those cannot be removed the log tells, and Remove has succeeded all the same:
+// the next container that is made or removed takes them along.
 func (d *Docker) Remove(ctx context.Context, c engine.Cell) error {
 	if err := d.local(ctx); err != nil {
 		return err
@@ -299,7 +348,16 @@ func (d *Docker) Remove(ctx context.Context, c engine.Cell) error {
 		return err
 	}
 	defer unlock()
-	return d.remove(ctx, d.containerName(c.Name))
+	if err := d.remove(ctx, d.containerName(c.Name)); err != nil {
+		return err
+	}
+	unlockNetworks, err := d.lockNetworks(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlockNetworks()
+	d.tidyNetworks(ctx)
+	return nil
 }
 
 // DownIfIdle stops a cell's container when nothing runs in it but its own idle

@@ -1,16 +1,11 @@
 package docker
 
 import (
-	"archive/tar"
 	"context"
 	"crypto/sha256"
-	"debug/elf"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -28,10 +23,10 @@ const (
 // defaultHosts is the allowlist of a cell that lists nothing: what claude needs.
 var defaultHosts = []string{"api.anthropic.com", "platform.claude.com"}
 
-// The proxy as guests see it.
+// An allowlist's network and its proxy's container have names of the same end.
 const (
-	proxyName = "cellmux-proxy"
-	proxyPort = "3128"
+	innerPrefix = "cellmux-inner-"
+	proxyPrefix = "cellmux-egress-"
 )
 
 // network is how a cell's container is connected.
@@ -93,9 +88,9 @@ func (d *Docker) networkOf(c engine.Cell) (network, error) {
 		// of another must not meet them there.
 		digest := sha256.Sum256([]byte(strings.Join(append([]string{d.owner, c.Workspace, image}, hosts...), "\x00")))
 		id := hex.EncodeToString(digest[:4])
-		name := "cellmux-inner-" + id
+		name := innerPrefix + id
 		return network{
-			mode: mode, name: name, hosts: hosts, proxy: "cellmux-egress-" + id, image: image,
+			mode: mode, name: name, hosts: hosts, proxy: proxyPrefix + id, image: image,
 			// Docker's own resolver would carry questions about any name outside, and
 			// with them data; it still knows the proxy's name without a server.
 			args: []string{"--network", name, "--dns", "127.0.0.1"},
@@ -118,18 +113,20 @@ func (d *Docker) proxyEnv(c engine.Cell, pairs []string) []string {
 	return append(append(proxy, "NO_PROXY=localhost,127.0.0.1", "no_proxy=localhost,127.0.0.1"), pairs...)
 }
 
-// prepareNetwork makes what n needs and does not find.
+// lockNetworks is held where networks and proxies are made, up to the container
+// that needs them, and where they are removed: what no container has is removed.
+func (d *Docker) lockNetworks(ctx context.Context) (unlock func(), err error) {
+	return d.lock(ctx, "networks")
+}
+
+// prepareNetwork makes what n needs and does not find, for who holds the lock of
+// the networks.
 func (d *Docker) prepareNetwork(ctx context.Context, n network, progress func(engine.Progress)) error {
-	if n.name == "" {
-		return nil
-	}
-	unlock, err := d.lock(ctx, "networks")
-	if err != nil {
-		return err
-	}
-	defer unlock()
 	switch n.mode {
 	case networkOpen:
+		if n.name == "" {
+			return nil // podman has one of its own
+		}
 		// Cells reach the world, but not one another.
 		return d.ensureNetwork(ctx, n.name, "--opt", "com.docker.network.bridge.enable_icc=false")
 	case networkAllowlist:
@@ -152,179 +149,115 @@ func (d *Docker) ensureNetwork(ctx context.Context, name string, options ...stri
 	if err != nil {
 		return d.judge("look at the network "+name, result, err)
 	}
+	err = d.createNetwork(ctx, name, options...)
+	if errors.Is(err, errNoPool) {
+		err = d.createOnFreeSubnet(ctx, name, err, options)
+	}
+	return err
+}
+
+func (d *Docker) createNetwork(ctx context.Context, name string, options ...string) error {
 	args := append([]string{"network", "create", "--label", labelOwner + "=" + d.owner}, options...)
-	result, err = d.run(ctx, slow, append(args, name)...)
+	result, err := d.run(ctx, slow, append(args, name)...)
 	if err == nil && strings.Contains(string(result.Stderr), "already exists") {
 		return nil // another terminal was faster
 	}
 	return d.judge("make the network "+name, result, err)
 }
 
-// ensureProxy makes the egress proxy of an allowlist run.
-func (d *Docker) ensureProxy(ctx context.Context, n network) error {
-	b, found, err := d.inspect(ctx, n.proxy)
-	if err != nil {
-		return err
-	}
-	if found && b.owner != d.owner {
-		return fmt.Errorf("a container %s exists that cellmux did not make: rename or remove it", n.proxy)
-	}
-	if found && b.status == "running" {
-		return nil
-	}
-	if !found {
-		outer := "cellmux-outer-" + d.owner[:6]
-		if err := d.ensureNetwork(ctx, outer, "--opt", "com.docker.network.bridge.enable_icc=false"); err != nil {
-			return err
-		}
-		if err := d.ensureEgressImage(ctx, n.image); err != nil {
-			return err
-		}
-		args := []string{
-			"create", "--pull", "never", "--name", n.proxy, "--hostname", proxyName, "--network", outer,
-			"--label", labelOwner + "=" + d.owner, "--label", labelEgress + "=" + n.describe(),
-			"--read-only", "--cap-drop", "ALL", "--security-opt", "no-new-privileges",
-			"--memory", "128m", "--pids-limit", "128", "--restart", "unless-stopped", n.image,
-		}
-		args = append(args, d.o.Egress[1:]...)
-		args = append(args, "--listen", ":"+proxyPort)
-		for _, host := range n.hosts {
-			args = append(args, "--allow", host)
-		}
-		if err := d.do(ctx, "create the egress proxy", args...); err != nil && !errors.Is(err, errNameTaken) {
-			return err
-		}
-		result, err := d.run(ctx, slow, "network", "connect", "--alias", proxyName, n.name, n.proxy)
-		if err != nil || !strings.Contains(string(result.Stderr), "already exists in network") {
-			if err := d.judge("connect the egress proxy", result, err); err != nil {
-				return errors.Join(err, d.remove(context.WithoutCancel(ctx), n.proxy))
-			}
-		}
-	}
-	return d.do(ctx, "start the egress proxy", "start", n.proxy)
-}
-
 // PruneNetworks removes networks and egress proxies that no container of a cell
-// needs any more, running or not.
+// needs any more, running or not. A network in which a container of somebody
+// else's stands stays.
 func (d *Docker) PruneNetworks(ctx context.Context) error {
 	if err := d.local(ctx); err != nil {
 		return err
 	}
-	unlock, err := d.lock(ctx, "networks")
+	unlock, err := d.lockNetworks(ctx)
 	if err != nil {
 		return err
 	}
 	defer unlock()
+	return d.pruneNetworks(ctx)
+}
+
+// tidyNetworks is pruneNetworks after something that has succeeded and must not
+// fail for it: what stays is found by the next one.
+func (d *Docker) tidyNetworks(ctx context.Context) {
+	if err := d.pruneNetworks(ctx); err != nil && ctx.Err() == nil {
+		d.o.Log.Warn("networks that no cell needs stay", "error", err.Error())
+	}
+}
+
+// pruneNetworks is PruneNetworks for who holds the lock of the networks.
+func (d *Docker) pruneNetworks(ctx context.Context) error {
 	result, err := d.run(ctx, d.o.Deadline, "network", "ls", "--filter", "label="+labelOwner+"="+d.owner, "--format", "{{.Name}}")
 	if err = d.judge("list the networks", result, err); err != nil {
 		return err
 	}
-	// Inner networks first: with them the proxies go, which hold the outer one.
 	names := strings.Fields(string(result.Stdout))
-	slices.Sort(names)
-	for _, name := range names {
-		result, err := d.run(ctx, d.o.Deadline, "ps", "--all", "--filter", "network="+name, "--format", "{{.Names}}")
-		if err = d.judge("look at the network "+name, result, err); err != nil {
-			return err
+	if len(names) == 0 {
+		return nil // then there is no proxy either: each stands in the outer one
+	}
+	members, err := d.members(ctx)
+	if err != nil {
+		return err
+	}
+	needed := map[string]bool{}
+	for _, m := range members {
+		for _, name := range m.networks {
+			needed[name] = needed[name] || m.proxyOf == ""
 		}
-		users := strings.Fields(string(result.Stdout))
-		if id, inner := strings.CutPrefix(name, "cellmux-inner-"); inner && slices.Equal(users, []string{"cellmux-egress-" + id}) {
-			if err := d.remove(ctx, users[0]); err != nil {
-				return err
-			}
-			users = nil
-		}
-		if len(users) > 0 {
+	}
+	for _, m := range members {
+		if m.proxyOf == "" {
 			continue
 		}
-		if err := d.do(ctx, "remove the network "+name, "network", "rm", name); err != nil && !errors.Is(err, errNetworkGone) {
+		if !needed[m.proxyOf] {
+			if err := d.remove(ctx, m.name); err != nil {
+				return err
+			}
+			continue
+		}
+		for _, name := range m.networks {
+			needed[name] = true
+		}
+	}
+	for _, name := range names {
+		if needed[name] {
+			continue
+		}
+		err := d.do(ctx, "remove the network "+name, "network", "rm", name)
+		if err != nil && !errors.Is(err, errNetworkGone) && !errors.Is(err, errNetworkUsed) {
 			return err
 		}
 	}
 	return nil
 }
 
-// egressImage names the proxy's image by the content of its program.
-func (d *Docker) egressImage() (string, error) {
-	if len(d.o.Egress) == 0 {
-		return "", errors.New(`[cell] network = "allowlist" needs the egress proxy, which this cellmux was built without; choose "none" or "open"`)
-	}
-	file, err := os.Open(d.o.Egress[0])
-	if err != nil {
-		return "", fmt.Errorf("find the egress proxy: %w", err)
-	}
-	defer func() { _ = file.Close() }()
-	if err := checkStatic(file); err != nil {
-		return "", fmt.Errorf("the egress proxy %s: %w", d.o.Egress[0], err)
-	}
-	digest := sha256.New()
-	if _, err := io.Copy(digest, file); err != nil {
-		return "", fmt.Errorf("read the egress proxy: %w", err)
-	}
-	return "cellmux/egress:" + hex.EncodeToString(digest.Sum(nil)[:6]), nil
+// member is a container, of whomever, and the networks in which it stands.
+type member struct {
+	name     string
+	networks []string
+	proxyOf  string // of our egress proxies: the network that it serves
 }
 
-// checkStatic refuses a program that an image without any other file cannot run.
-func checkStatic(file *os.File) error {
-	program, err := elf.NewFile(file)
-	if err != nil {
-		return errors.New("it is no Linux program, and guests run Linux")
+func (d *Docker) members(ctx context.Context) ([]member, error) {
+	result, err := d.run(ctx, d.o.Deadline, "ps", "--all", "--no-trunc", "--format",
+		fmt.Sprintf(`{{.Names}}\t{{.Networks}}\t{{.Label %q}}`, labelOwner))
+	if err = d.judge("look who is in the networks", result, err); err != nil {
+		return nil, err
 	}
-	for _, part := range program.Progs {
-		if part.Type == elf.PT_INTERP {
-			return errors.New("it is not linked statically; build it with CGO_ENABLED=0")
+	var all []member
+	for line := range strings.Lines(string(result.Stdout)) {
+		fields := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
+		if len(fields) != 3 {
+			return nil, fmt.Errorf("look who is in the networks: %s answered a row that cellmux cannot read: %q", d.program(), line)
 		}
+		m := member{name: fields[0], networks: strings.Split(fields[1], ",")}
+		if id, proxy := strings.CutPrefix(m.name, proxyPrefix); proxy && fields[2] == d.owner {
+			m.proxyOf = innerPrefix + id
+		}
+		all = append(all, m)
 	}
-	_, err = file.Seek(0, io.SeekStart)
-	return err
+	return all, nil
 }
-
-// ensureEgressImage makes the proxy's image: from scratch, one file.
-func (d *Docker) ensureEgressImage(ctx context.Context, image string) error {
-	if found, err := d.hasImage(ctx, image); found || err != nil {
-		return err
-	}
-	file, err := os.Open(d.o.Egress[0])
-	if err != nil {
-		return fmt.Errorf("find the egress proxy: %w", err)
-	}
-	defer func() { _ = file.Close() }()
-	info, err := file.Stat()
-	if err != nil {
-		return fmt.Errorf("find the egress proxy: %w", err)
-	}
-	archive, feed := io.Pipe()
-	go func() { feed.CloseWithError(writeProgram(feed, file, info.Size())) }()
-	defer func() { _ = archive.Close() }() // ends the writer where docker did not read it all
-	result, err := d.runWith(ctx, slow, archive, "import",
-		"--change", `ENTRYPOINT ["/egress"]`, "--change", "USER 65534:65534",
-		"--change", "LABEL "+labelOwner+"="+d.owner+" "+labelEgress+"=image", "-", image)
-	return d.judge("make the image of the egress proxy", result, err)
-}
-
-func writeProgram(to io.Writer, program io.Reader, size int64) error {
-	w := tar.NewWriter(to)
-	if err := w.WriteHeader(&tar.Header{Name: "egress", Mode: 0o755, Size: size}); err != nil {
-		return err
-	}
-	if _, err := io.CopyN(w, program, size); err != nil {
-		return err
-	}
-	return w.Close()
-}
-
-// EgressProgram finds the argv of the egress proxy: cellmux itself on Linux, and
-// a cellmux-linux-<arch> beside it elsewhere. nil where there is none.
-func EgressProgram(self, goos, goarch string) []string {
-	if goos == "linux" {
-		return []string{self, EgressArgument}
-	}
-	other := filepath.Join(filepath.Dir(self), "cellmux-linux-"+goarch)
-	if _, err := os.Stat(other); err != nil {
-		return nil
-	}
-	return []string{other, EgressArgument}
-}
-
-// EgressArgument is the hidden command of cellmux that serves the egress proxy.
-const EgressArgument = "__egress"

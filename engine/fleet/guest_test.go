@@ -29,6 +29,16 @@ type guestEngine struct {
 	paused map[string]bool // by cell
 	rested chan string     // cells that were taken down
 	slow   chan struct{}   // DownIfIdle takes until it is closed
+
+	removed   []string // cells
+	removeErr error
+}
+
+func (g *guestEngine) Remove(_ context.Context, c engine.Cell) error {
+	if g.removeErr == nil {
+		g.removed = append(g.removed, c.Name)
+	}
+	return g.removeErr
 }
 
 func (g *guestEngine) Drift(_ context.Context, _ engine.Cell, i engine.Instance) ([]string, error) {

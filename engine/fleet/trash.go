@@ -2,13 +2,18 @@ package fleet
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
+
+	"cellmux/cell/state"
+	"cellmux/engine"
+	"cellmux/engine/docker"
 )
 
 // EmptyTrash removes for good what was moved to the trash before a time: the
-// conversations, from the index too, the shell logs, and then the slots and
-// cells themselves, whose names stay taken. It returns how many slots went. In
+// guests, the conversations, from the index too, the shell logs, and then the
+// slots and cells themselves, whose names stay taken. It returns how many slots went. In
 // this order an attempt that ends midway leaves nothing that a second does not
 // find. Project directories and the agents' own files are not touched.
 func (f *Fleet) EmptyTrash(ctx context.Context, before time.Time) (int, error) {
@@ -21,9 +26,14 @@ func (f *Fleet) emptyTrash(ctx context.Context, before time.Time) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	trash, err := f.o.Store.Trash(ctx)
+	cells, err := f.o.Store.ExpiredCells(ctx, before)
 	if err != nil {
 		return 0, err
+	}
+	for _, c := range cells {
+		if err := f.removeGuest(ctx, c); err != nil {
+			return 0, fmt.Errorf("empty the trash: %w", err)
+		}
 	}
 	for _, s := range slots {
 		if f.o.Conversations != nil {
@@ -35,16 +45,33 @@ func (f *Fleet) emptyTrash(ctx context.Context, before time.Time) (int, error) {
 			return 0, err
 		}
 	}
-	for _, t := range trash {
-		if t.Slot != WholeCell || !t.Deleted.Before(before) {
-			continue
-		}
-		if err := f.forgetShell(ctx, t.Cell, WholeCell); err != nil {
+	for _, c := range cells {
+		if err := f.forgetShell(ctx, c.Name, WholeCell); err != nil {
 			return 0, err
 		}
 	}
 	gone, err := f.o.Store.Purge(ctx, before)
 	return len(gone), err
+}
+
+// removeGuest removes what carried a cell. Where the engine's program is gone from
+// this machine nobody can be asked, and nobody waited for: it is left.
+func (f *Fleet) removeGuest(ctx context.Context, c state.Cell) error {
+	for _, e := range f.o.Engines {
+		remover, can := e.(engine.Remover)
+		if !can || string(e.Kind()) != c.Engine {
+			continue
+		}
+		err := remover.Remove(ctx, f.engineCell(ctx, c))
+		if errors.Is(err, docker.ErrNotInstalled) {
+			f.o.Log.Warn("a guest was not removed", "cell", c.Name, "error", err.Error())
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("remove the guest of %s: %w", c.Name, err)
+		}
+	}
+	return nil
 }
 
 func (f *Fleet) forgetShell(ctx context.Context, cell string, slot int) error {

@@ -2,10 +2,14 @@ package fleet
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
+
+	"cellmux/engine/docker"
 )
 
 // What is emptied takes its conversation and its shell log along; what is used,
@@ -59,5 +63,49 @@ func TestEmptyingTheTrashForgetsWhatWasSaidThere(t *testing.T) {
 	}
 	if trash, err := w.Trash(t.Context()); err != nil || len(trash) != 0 {
 		t.Errorf("%v, %v", trash, err)
+	}
+}
+
+// A cell in the trash keeps its container, so that it can be restored with all
+// that is in it; with the trash the container goes.
+func TestEmptyingTheTrashRemovesTheGuest(t *testing.T) {
+	w, g, cell := guestWorld(t)
+	if _, err := w.Open(t.Context(), cell, "shell"); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Delete(t.Context(), Ref{cell, WholeCell}); err != nil {
+		t.Fatal(err)
+	}
+	if g.removed != nil {
+		t.Fatalf("%q went with the move to the trash", g.removed)
+	}
+	if n, err := w.EmptyTrash(t.Context(), time.Now().Add(-time.Hour)); n != 0 || err != nil || g.removed != nil {
+		t.Fatalf("%d, %v, removed %q", n, err, g.removed)
+	}
+	// Nothing is forgotten of a cell whose guest could not be removed.
+	g.removeErr = fmt.Errorf("remove the container: %w: start it", docker.ErrNoDaemon)
+	if _, err := w.EmptyTrash(t.Context(), time.Now().Add(time.Hour)); !errors.Is(err, docker.ErrNoDaemon) || !strings.Contains(err.Error(), cell) {
+		t.Fatalf("EmptyTrash = %v", err)
+	}
+	if trash, err := w.Trash(t.Context()); err != nil || len(trash) != 1 {
+		t.Fatalf("%v, %v", trash, err)
+	}
+	g.removeErr = nil
+	if n, err := w.EmptyTrash(t.Context(), time.Now().Add(time.Hour)); n != 1 || err != nil || !slices.Equal(g.removed, []string{cell}) {
+		t.Fatalf("%d, %v, removed %q", n, err, g.removed)
+	}
+}
+
+func TestTrashIsEmptiedOnceDockerIsNoLongerInstalled(t *testing.T) {
+	w, g, cell := guestWorld(t)
+	g.removeErr = fmt.Errorf("%w: install it", docker.ErrNotInstalled)
+	if err := w.Delete(t.Context(), Ref{cell, WholeCell}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.EmptyTrash(t.Context(), time.Now().Add(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	if trash, err := w.Trash(t.Context()); err != nil || len(trash) != 0 {
+		t.Fatalf("%v, %v", trash, err)
 	}
 }

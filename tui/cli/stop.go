@@ -67,8 +67,8 @@ func (c *commands) rm() *cobra.Command {
 their conversations. The project directory is not touched. What runs is stopped;
 a slot whose agent works or waits goes only with --force.
 
-With --empty-trash what lies in the trash is removed for good: conversations,
-shell logs, slots and cells. That cannot be undone. Project directories and the
+With --empty-trash what lies in the trash is removed for good: containers,
+conversations, shell logs, slots and cells. That cannot be undone. Project directories and the
 agents' own files are not touched.`,
 		Example: `  cellmux rm api:1
   cellmux rm old-project
