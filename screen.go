@@ -23,7 +23,8 @@ import (
 
 // The screen's heap, of which little lives, may grow half as much as Go would let
 // it: the program is idle nearly always, and stays for days. Its start makes some
-// megabytes of garbage, and has better use for the processors than collecting it.
+// megabytes of garbage, and has better use for the processors than collecting it;
+// afterwards that goes back to the system.
 const (
 	gcPercent      = 50
 	startGCPercent = 400
@@ -33,7 +34,10 @@ const (
 // screen runs the full-screen program until the user quits.
 func (w wiring) screen(ctx context.Context) (ended error) {
 	debug.SetGCPercent(startGCPercent)
-	started := time.AfterFunc(startTakes, func() { debug.SetGCPercent(gcPercent) })
+	started := time.AfterFunc(startTakes, func() {
+		debug.SetGCPercent(gcPercent)
+		debug.FreeOSMemory()
+	})
 	defer started.Stop()
 	background, stop := context.WithCancel(ctx)
 	var running sync.WaitGroup

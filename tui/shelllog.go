@@ -221,6 +221,10 @@ func (l *liveRun) write(text string) {
 	if text == "" {
 		return
 	}
+	if rest, cut := lastLines(text, tailLines+1); cut {
+		// Splitting a whole flood would cost a frame, for lines that are never shown.
+		text, l.tail, l.partial = rest, nil, false
+	}
 	lines := strings.Split(strings.ReplaceAll(text, "\r\n", "\n"), "\n")
 	if l.partial && len(l.tail) > 0 {
 		lines[0] = l.tail[len(l.tail)-1] + lines[0]
@@ -239,6 +243,19 @@ func (l *liveRun) write(text string) {
 	if extra := len(l.tail) - tailLines; extra > 0 {
 		l.tail = slices.Clone(l.tail[extra:])
 	}
+}
+
+// lastLines returns the last n lines of text, a line without an end included;
+// cut says that there are more.
+func lastLines(text string, n int) (rest string, cut bool) {
+	at := len(text)
+	for range n + 1 {
+		at = strings.LastIndexByte(text[:at], '\n')
+		if at < 0 {
+			return text, false
+		}
+	}
+	return text[at+1:], true
 }
 
 func (m *Model) lineEnded(e lineEnded) tea.Cmd {

@@ -115,6 +115,11 @@ func TestSpillKeepsHeadAndTail(t *testing.T) {
 					t.Fatal(err)
 				}
 				rest = rest[n:]
+				if len(rest)%3 == 0 {
+					if err := s.flush(); err != nil {
+						t.Fatal(err)
+					}
+				}
 			}
 			check := func(s *spill, when string) {
 				head, tail := s.kept()
@@ -131,16 +136,34 @@ func TestSpillKeepsHeadAndTail(t *testing.T) {
 				}
 			}
 			check(s, "written")
+			if err := s.flush(); err != nil {
+				t.Fatal(err)
+			}
 			again, err := openSpill(s.path, size)
 			if err != nil {
 				t.Fatal(err)
 			}
 			check(again, "opened again")
 			again.close()
+			head, tail := s.kept()
+			want := string(all)
+			if tail > head {
+				want = fmt.Sprintf("%s\n[… %d bytes are not kept …]\n%s", all[:head], tail-head, all[tail:])
+			}
 			if err := s.straighten(); err != nil {
 				t.Fatal(err)
 			}
 			s.close()
+			// A crash between this and the record finds the file once more.
+			again, err = openSpill(s.path, size)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := make([]byte, again.size())
+			if _, err := again.ReadAt(got, 0); err != nil || string(got) != want {
+				t.Fatalf("straightened: %d in pieces of %d: %v, %d bytes", total, piece, err, len(got))
+			}
+			again.close()
 		}
 	}
 }

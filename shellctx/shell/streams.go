@@ -3,6 +3,7 @@ package shell
 import (
 	"io"
 	"os"
+	"runtime"
 	"sync"
 	"time"
 )
@@ -206,6 +207,10 @@ const (
 	lastRead  = 256 << 10
 	pipeSize  = 1 << 20
 	much      = 64 << 10
+
+	// gather is how long a pipe fills before it is read again while much comes:
+	// less than it holds of a fast program's output.
+	gather = 200 * time.Microsecond
 )
 
 func (g *gate) copy(from *os.File, done chan struct{}) {
@@ -219,6 +224,17 @@ func (g *gate) copy(from *os.File, done chan struct{}) {
 		}
 		if err != nil {
 			return
+		}
+		if len(buf) == lastRead {
+			if n < lastRead/2 {
+				// Its program is slower than this: a pipe that is read at each write
+				// costs both of them a wake-up for a few KiB.
+				time.Sleep(gather)
+			} else {
+				// A pipe that is never empty never parks this goroutine, and Go's
+				// scheduler lets it run for 10 ms before others have their turn.
+				runtime.Gosched()
+			}
 		}
 		if total += n; total >= much && len(buf) < lastRead {
 			growPipe(from, pipeSize)
