@@ -5,32 +5,57 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // The index merges the rows of all words with a beginning before it gives the
-// first: for "w*" every row there is, at each key that is typed. So the newest
-// rows that match all else are read instead. A broad beginning fills the page
-// from a few of them; one that does not is narrow, and for that the index is
-// fast.
+// first: for "w*" every row there is, at each key that is typed. So where a
+// beginning is broad, the newest rows that match all else are read instead: as a
+// rule a few of them fill the page. For a narrow one the index is fast.
 const (
 	readAheadRows  = 2000
 	readAheadBytes = 4 << 20
-	readAheadFirst = 100 // rows of the first step; each further one has twice as many
+	readAheadFirst = 100  // rows of the first step; each further one has twice as many
+	narrowPlaces   = 2000 // in how many places the words of a narrow beginning are at most
 )
 
-// readAhead finds the newest matches, below a row, of a query with beginnings of
-// words. All matches down to the row that it returns are found; more says that
-// older rows are to be asked for.
-func (s *store) readAhead(ctx context.Context, q Query, terms []term, from, below int64) (found []Entry, before int64, more bool, err error) {
-	var whole, beginnings []term
+// broad returns those of the terms that are beginnings of very many words, and
+// whether a term is the beginning of none, so that nothing can match.
+func (s *store) broad(ctx context.Context, terms []term) (broad []term, none bool, err error) {
+	count, err := s.prepare(ctx, `SELECT count(*) FROM (SELECT 1 FROM convo_words WHERE term >= ? AND term <= ? LIMIT ?)`)
+	if err != nil {
+		return nil, false, err
+	}
 	for _, t := range terms {
-		if t.prefix {
-			beginnings = append(beginnings, t)
-		} else {
-			whole = append(whole, t)
+		if !t.prefix {
+			continue
+		}
+		var places int
+		beginning := t.tokens[len(t.tokens)-1]
+		if err := count.QueryRowContext(ctx, beginning, beginning+string(utf8.MaxRune), narrowPlaces+1).Scan(&places); err != nil {
+			return nil, false, err
+		}
+		if places == 0 {
+			return nil, true, nil
+		}
+		if places > narrowPlaces {
+			broad = append(broad, t)
 		}
 	}
-	statement, args := newestFirst(matchExpression(whole, q), q.Since)
+	return broad, false, nil
+}
+
+// readAhead finds the newest matches, below a row, of a query of which some terms
+// are broad beginnings of words. All matches down to the row that it returns are found; more says that
+// older rows are to be asked for.
+func (s *store) readAhead(ctx context.Context, q Query, terms, broad []term, from, below int64) (found []Entry, before int64, more bool, err error) {
+	var others []term
+	for _, t := range terms {
+		if !slices.ContainsFunc(broad, func(b term) bool { return slices.Equal(b.tokens, t.tokens) && b.prefix == t.prefix }) {
+			others = append(others, t)
+		}
+	}
+	statement, args := newestFirst(matchExpression(others, q), q.Since)
 	before = below
 	for rows, size, step := 0, 0, readAheadFirst; rows < readAheadRows && size < readAheadBytes; step *= 2 {
 		step = min(step, readAheadRows-rows)
@@ -46,7 +71,7 @@ func (s *store) readAhead(ctx context.Context, q Query, terms []term, from, belo
 			before = e.Seq
 			text := searchable(e.Message)
 			size += len(text)
-			if !holds(text, beginnings) {
+			if !holds(text, broad) {
 				continue
 			}
 			if found = append(found, e); len(found) == q.Limit {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -43,15 +44,28 @@ func TestBeginningIsReadFromTheNewestAsFarAsItMustBe(t *testing.T) {
 		more  bool
 	}{
 		"wor*":         {10, false},
-		"need*":        {0, true},
-		"needles wor*": {1, false}, // the whole word narrows what is read
+		"needles wor*": {1, false}, // the whole word narrows what is read,
+		"need* wor*":   {1, false}, // and so does a narrow beginning
 	} {
-		entries, before, more, err := s.store.readAhead(t.Context(), Query{Limit: 10}, parseTerms(text), 0, newestRow)
+		terms := parseTerms(text)
+		broad, none, err := s.store.broad(t.Context(), terms)
+		if err != nil || none || len(broad) != 1 || broad[0].tokens[0] != "wor" {
+			t.Errorf("%s: %v are broad, %v, %v", text, broad, none, err)
+		}
+		entries, before, more, err := s.store.readAhead(t.Context(), Query{Limit: 10}, terms, broad, 0, newestRow)
 		if err != nil || len(entries) != want.found || more != want.more {
 			t.Errorf("%s: %d read ahead, more %v, %v", text, len(entries), more, err)
 		}
 		if text == "wor*" && before != entries[9].Seq {
 			t.Errorf("it went on to row %d after the page was full", before)
+		}
+	}
+	for _, text := range []string{"nowhere*", "wor* nowhere*", "needles nowhere*"} {
+		if _, none, err := s.store.broad(t.Context(), parseTerms(text)); err != nil || !none {
+			t.Errorf("%s may be somewhere: %v", text, err)
+		}
+		if got := found(t, s, Query{Text: text}); len(got) != 0 {
+			t.Errorf("%s: %q", text, got)
 		}
 	}
 }
@@ -75,6 +89,12 @@ func TestReadAheadFindsWhatTheIndexFinds(t *testing.T) {
 	}
 	for _, query := range []string{"a*", "ab*", "ebe*", "日*", "b ab*", "x_a*", "a-b*", `"a b" ab*`, "a* b*", "zz*", "1*"} {
 		got := found(t, s, Query{Text: query, Limit: 1000})
+		terms := parseTerms(query)
+		beginnings := slices.DeleteFunc(slices.Clone(terms), func(t term) bool { return !t.prefix })
+		ahead, _, more, err := s.store.readAhead(t.Context(), Query{Limit: 1000}, terms, beginnings, 0, newestRow)
+		if err != nil || more || !slices.Equal(ids(ahead), got) {
+			t.Errorf("%s: %d read ahead, %d found, %v, %v", query, len(ahead), len(got), more, err)
+		}
 		statement, args := newestFirst(matchExpression(parseTerms(query), Query{}), time.Time{})
 		rows, err := s.store.ids(t.Context(), statement, append(args, 0, newestRow, 1000)...)
 		if err != nil {

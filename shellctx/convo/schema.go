@@ -77,5 +77,8 @@ CREATE INDEX convo_messages_run ON convo_messages (conversation, id, run) WHERE 
 -- has a faster way for.
 DROP INDEX convo_messages_message;
 CREATE UNIQUE INDEX convo_messages_message ON convo_messages (message, conversation);
+`, `
+-- The words of the index, each once for each place where it is.
+CREATE VIRTUAL TABLE convo_words USING fts5vocab (convo_search, 'instance');
 `}
 }

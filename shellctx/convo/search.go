@@ -127,9 +127,13 @@ func (s *store) search(ctx context.Context, q Query, terms []term) ([]Entry, err
 		before = q.Before
 	}
 	var found []Entry
-	if !q.Ranked && slices.ContainsFunc(terms, func(t term) bool { return t.prefix }) {
+	broad, none, err := s.broad(ctx, terms)
+	if err != nil || none {
+		return nil, err
+	}
+	if !q.Ranked && len(broad) > 0 {
 		more := true
-		if found, before, more, err = s.readAhead(ctx, q, terms, from, before); err != nil || !more {
+		if found, before, more, err = s.readAhead(ctx, q, terms, broad, from, before); err != nil || !more {
 			return found, err
 		}
 	}

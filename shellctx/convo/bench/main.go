@@ -247,7 +247,7 @@ func searches(ctx context.Context, dir string, messages int) ([]result, error) {
 	if _, err := s.Search(ctx, convo.Query{Text: "warm"}); err != nil {
 		return nil, err
 	}
-	zero := 0
+	zero, seven := 0, 7
 	var results []result
 	for _, q := range []struct {
 		name  string
@@ -262,6 +262,12 @@ func searches(ctx context.Context, dir string, messages int) ([]result, error) {
 		{"a beginning of many words", convo.Query{Text: "w1*"}},
 		{"the beginning of all words", convo.Query{Text: "w*"}},
 		{"a word that is nowhere", convo.Query{Text: "nowhere"}},
+		{"a beginning that is nowhere", convo.Query{Text: "nowhere*"}},
+		{"the beginning of all words, and one that is nowhere", convo.Query{Text: "w* nowhere*"}},
+		{"the beginning of all words, in a cell that is nowhere", convo.Query{Text: "w*", Cell: "nowhere"}},
+		{"a beginning and a rare word", convo.Query{Text: "w1* " + word(15_000)}},
+		{"two beginnings of rare words", convo.Query{Text: word(15_000) + "* " + word(15_001) + "*"}},
+		{"the beginning of all words, exit:7", convo.Query{Text: "w*", Exit: &seven}},
 	} {
 		var times []time.Duration
 		var hits int
