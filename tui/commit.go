@@ -64,25 +64,13 @@ func (v *proposalView) title() string {
 }
 
 func (v *proposalView) key(m *Model, k tea.KeyMsg) ([]intent, bool) {
-	page := max(1, m.height-8)
 	switch k.String() {
 	case "esc", "q", "ctrl+c":
 		return nil, true
 	case "enter", "c":
 		return []intent{runFunction{func() { m.overlay = v.ask(m) }}}, true
-	case "j", "down":
-		v.top++
-	case "k", "up":
-		v.top--
-	case "pgdown", " ", "ctrl+d", "J":
-		v.top += page
-	case "pgup", "ctrl+u", "K":
-		v.top -= page
-	case "g", "home":
-		v.top = 0
-	case "G", "end":
-		v.top = len(v.lines)
 	}
+	v.top = scrolled(m, k, v.top, len(v.lines))
 	return nil, false
 }
 

@@ -92,26 +92,35 @@ type pager struct {
 }
 
 func (p *pager) key(m *Model, k tea.KeyMsg) ([]intent, bool) {
-	page := max(1, m.height-8)
 	switch k.String() {
 	case "esc", "q", "enter", "ctrl+c", "?", "f1":
 		return nil, true
-	case "j", "down":
-		p.top++
-	case "k", "up":
-		p.top--
-	case "pgdown", " ", "ctrl+d", "J":
-		p.top += page
-	case "pgup", "ctrl+u", "K":
-		p.top -= page
-	case "g", "home":
-		p.top = 0
-	case "G", "end":
-		p.top = len(p.rows)
 	case "y":
 		return []intent{copyText{p.title, strings.Join(p.lines, "\n")}}, false
 	}
+	p.top = scrolled(m, k, p.top, len(p.rows))
 	return nil, false
+}
+
+// scrolled is the first row in sight of a box of text after a key. Who draws the
+// box keeps it among the rows.
+func scrolled(m *Model, k tea.KeyMsg, top, rows int) int {
+	page := max(1, m.height-8)
+	switch k.String() {
+	case "j", "down":
+		return top + 1
+	case "k", "up":
+		return top - 1
+	case "pgdown", " ", "ctrl+d", "J":
+		return top + page
+	case "pgup", "ctrl+u", "K":
+		return top - page
+	case "g", "home":
+		return 0
+	case "G", "end":
+		return rows
+	}
+	return top
 }
 
 func (p *pager) box(m *Model, w, h int) box {

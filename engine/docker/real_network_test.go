@@ -46,6 +46,29 @@ func workingDirectory(t *testing.T) string {
 // which containers reach over their bridge.
 func hostServer(t *testing.T) (address string) {
 	t.Helper()
+	var listener net.Listener
+	address = onOwnAddress(t, "443", func(address string) (err error) {
+		listener, err = net.Listen("tcp", address)
+		return err
+	})
+	t.Cleanup(func() { _ = listener.Close() })
+	go func() {
+		for {
+			c, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = fmt.Fprintln(c, "hello from the host")
+			_ = c.Close()
+		}
+	}()
+	return address
+}
+
+// onOwnAddress listens on a port of an address of this machine that is not the
+// loopback, and returns the address; it skips the test where there is none.
+func onOwnAddress(t *testing.T, port string, listen func(address string) error) (ip string) {
+	t.Helper()
 	addresses, err := net.InterfaceAddrs()
 	if err != nil {
 		t.Fatal(err)
@@ -55,24 +78,11 @@ func hostServer(t *testing.T) (address string) {
 		if !ok || ip.IP.To4() == nil || ip.IP.IsLoopback() || ip.IP.IsLinkLocalUnicast() {
 			continue
 		}
-		listener, err := net.Listen("tcp", net.JoinHostPort(ip.IP.String(), "443"))
-		if err != nil {
-			continue
+		if listen(net.JoinHostPort(ip.IP.String(), port)) == nil {
+			return ip.IP.String()
 		}
-		t.Cleanup(func() { _ = listener.Close() })
-		go func() {
-			for {
-				c, err := listener.Accept()
-				if err != nil {
-					return
-				}
-				_, _ = fmt.Fprintln(c, "hello from the host")
-				_ = c.Close()
-			}
-		}()
-		return ip.IP.String()
 	}
-	t.Skip("needs an address besides the loopback whose port 443 is free")
+	t.Skipf("needs an address besides the loopback whose port %s is free", port)
 	return ""
 }
 
@@ -153,41 +163,30 @@ type resolver struct {
 
 func newResolver(t *testing.T) (r *resolver, address string) {
 	t.Helper()
-	addresses, err := net.InterfaceAddrs()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, a := range addresses {
-		ip, ok := a.(*net.IPNet)
-		if !ok || ip.IP.To4() == nil || ip.IP.IsLoopback() || ip.IP.IsLinkLocalUnicast() {
-			continue
-		}
-		conn, err := net.ListenPacket("udp", net.JoinHostPort(ip.IP.String(), "53"))
-		if err != nil {
-			continue
-		}
-		t.Cleanup(func() { _ = conn.Close() })
-		r := &resolver{}
-		go func() {
-			packet := make([]byte, 4096)
-			for {
-				n, from, err := conn.ReadFrom(packet)
-				if err != nil {
-					return
-				}
-				r.mu.Lock()
-				r.asked = append(r.asked, packet[:n]...)
-				r.mu.Unlock()
-				if n > 3 { // "not implemented", so that whoever asks does not wait
-					packet[2], packet[3] = packet[2]|0x80, packet[3]&0xf0|4
-					_, _ = conn.WriteTo(packet[:n], from)
-				}
+	var conn net.PacketConn
+	address = onOwnAddress(t, "53", func(address string) (err error) {
+		conn, err = net.ListenPacket("udp", address)
+		return err
+	})
+	t.Cleanup(func() { _ = conn.Close() })
+	r = &resolver{}
+	go func() {
+		packet := make([]byte, 4096)
+		for {
+			n, from, err := conn.ReadFrom(packet)
+			if err != nil {
+				return
 			}
-		}()
-		return r, ip.IP.String()
-	}
-	t.Skip("needs an address besides the loopback whose port 53 is free")
-	return nil, ""
+			r.mu.Lock()
+			r.asked = append(r.asked, packet[:n]...)
+			r.mu.Unlock()
+			if n > 3 { // "not implemented", so that whoever asks does not wait
+				packet[2], packet[3] = packet[2]|0x80, packet[3]&0xf0|4
+				_, _ = conn.WriteTo(packet[:n], from)
+			}
+		}
+	}()
+	return r, address
 }
 
 // saw tells whether it was asked for a name that holds label.

@@ -180,14 +180,7 @@ func TestAutoWeighsByTheAgentOfTheFirstPane(t *testing.T) {
 // guest rests after its last pane.
 func TestStopReachesIntoTheGuest(t *testing.T) {
 	w, g, cell := guestWorld(t)
-	first, err := w.Open(t.Context(), cell, "shell")
-	if err != nil {
-		t.Fatal(err)
-	}
-	second, err := w.Open(t.Context(), cell, "shell")
-	if err != nil {
-		t.Fatal(err)
-	}
+	first, second := w.shell(t, cell), w.shell(t, cell)
 	if err := w.Stop(t.Context(), first); err != nil {
 		t.Fatal(err)
 	}
@@ -227,6 +220,16 @@ func up(t *testing.T, w *world, g *guestEngine, cell string) {
 	}
 }
 
+// shell opens a shell in a cell.
+func (w *world) shell(t *testing.T, cell string) Ref {
+	t.Helper()
+	ref, err := w.Open(t.Context(), cell, "shell")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ref
+}
+
 // running runs the fleet until the test ends.
 func (w *world) running(t *testing.T) <-chan Snapshot {
 	t.Helper()
@@ -255,14 +258,7 @@ func guestIs(want GuestState) func(Snapshot) bool {
 // pane that somebody is in.
 func TestGuestGoesDownWhenItsLastPaneEndsByItself(t *testing.T) {
 	w, g, cell := guestWorld(t)
-	first, err := w.Open(t.Context(), cell, "shell")
-	if err != nil {
-		t.Fatal(err)
-	}
-	second, err := w.Open(t.Context(), cell, "shell")
-	if err != nil {
-		t.Fatal(err)
-	}
+	first, second := w.shell(t, cell), w.shell(t, cell)
 	up(t, w, g, cell)
 	lists := w.running(t)
 	waitFor(t, lists, guestIs(GuestUp))
@@ -285,10 +281,7 @@ func TestGuestGoesDownWhenItsLastPaneEndsByItself(t *testing.T) {
 // pane went.
 func TestListSeesTheGuestThatStopTookDown(t *testing.T) {
 	w, g, cell := guestWorld(t)
-	ref, err := w.Open(t.Context(), cell, "shell")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ref := w.shell(t, cell)
 	up(t, w, g, cell)
 	slow := make(chan struct{})
 	g.set(func() { g.slow = slow })
@@ -444,10 +437,7 @@ func TestListTellsTheStateOfAGuest(t *testing.T) {
 // lose theirs.
 func TestRestartAppliesWhatHasChangedUnlessSomebodyElseIsIn(t *testing.T) {
 	w, g, cell := guestWorld(t)
-	ref, err := w.Open(t.Context(), cell, "shell")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ref := w.shell(t, cell)
 	up(t, w, g, cell)
 	if err := w.Restart(t.Context(), ref); err != nil {
 		t.Fatal(err)

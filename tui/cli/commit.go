@@ -30,11 +30,7 @@ the exit code is 4. Where git works inside, use git there.`,
 		Args: args(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, given []string) error {
 			ctx := cmd.Context()
-			app, snap, err := c.snapshot(ctx)
-			if err != nil {
-				return err
-			}
-			ref, err := c.target(snap, first(given))
+			app, ref, err := c.namedCell(ctx, given)
 			if err != nil {
 				return err
 			}

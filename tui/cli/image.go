@@ -59,11 +59,7 @@ the Dockerfile beside it, as they are now.`,
 		Args: args(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, given []string) error {
 			ctx := cmd.Context()
-			app, snap, err := c.snapshot(ctx)
-			if err != nil {
-				return err
-			}
-			ref, err := c.target(snap, first(given))
+			app, ref, err := c.namedCell(ctx, given)
 			if err != nil {
 				return err
 			}

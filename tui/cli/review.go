@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"fmt"
 	"time"
 
@@ -38,13 +37,7 @@ the message is told as cellmux send tells it.`,
 			if err != nil {
 				return err
 			}
-			if wait > 0 {
-				waiting, cancel := context.WithTimeout(ctx, wait)
-				defer cancel()
-				stop := app.run(waiting)
-				entry, err = settled(waiting, app, ref, entry)
-				stop()
-			}
+			entry, err = settled(ctx, app, ref, entry, wait)
 			if asJSON {
 				if printErr := c.printOpened(cmd, app, ref); printErr != nil {
 					return printErr
@@ -53,13 +46,10 @@ the message is told as cellmux send tells it.`,
 				return printErr
 			}
 			c.say("the request is %s", entry.Delivery)
-			if err != nil {
-				return err
+			if err == nil && entry.Delivery == convo.Failed {
+				err = exit{code: ExitFailed}
 			}
-			if entry.Delivery == convo.Failed {
-				return exit{code: ExitFailed}
-			}
-			return nil
+			return err
 		},
 	}
 	cmd.Flags().DurationVar(&wait, "wait", 0, "wait up to this long until the request is handed over, such as 30s or 5m")

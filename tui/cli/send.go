@@ -67,23 +67,14 @@ nothing. Commands of the agent's own, such as /compact, are typed into its pane.
 			if err != nil {
 				return err
 			}
-			if wait > 0 {
-				waiting, cancel := context.WithTimeout(ctx, wait)
-				defer cancel()
-				stop := app.run(waiting)
-				entry, err = settled(waiting, app, s.Ref, entry)
-				stop()
-			}
+			entry, err = settled(ctx, app, s.Ref, entry, wait)
 			if printErr := c.printSent(entry, asJSON); printErr != nil {
 				return printErr
 			}
-			if err != nil {
-				return err
+			if err == nil && entry.Delivery == convo.Failed {
+				err = exit{code: ExitFailed}
 			}
-			if entry.Delivery == convo.Failed {
-				return exit{code: ExitFailed}
-			}
-			return nil
+			return err
 		},
 	}
 	c.promptFlags(cmd)
@@ -121,9 +112,16 @@ func (c *commands) printSent(entry convo.Entry, asJSON bool) error {
 	return err
 }
 
-// settled waits until a message has left the queue, trying again after each
-// change of the list.
-func settled(ctx context.Context, app *App, ref fleet.Ref, entry convo.Entry) (convo.Entry, error) {
+// settled waits up to a time until a message has left the queue, trying again
+// after each change of the list; 0 does not wait.
+func settled(ctx context.Context, app *App, ref fleet.Ref, entry convo.Entry, wait time.Duration) (convo.Entry, error) {
+	if wait <= 0 {
+		return entry, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	stop := app.run(ctx)
+	defer stop()
 	changes := app.Fleet.Watch(ctx)
 	for {
 		if done(entry.Delivery) {

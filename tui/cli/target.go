@@ -22,6 +22,17 @@ func (c *commands) snapshot(ctx context.Context) (*App, fleet.Snapshot, error) {
 	return app, snap, nil
 }
 
+// namedCell finds the cell that the only argument names, or that of the current
+// directory.
+func (c *commands) namedCell(ctx context.Context, given []string) (*App, fleet.Ref, error) {
+	app, snap, err := c.snapshot(ctx)
+	if err != nil {
+		return nil, fleet.Ref{}, err
+	}
+	ref, err := c.target(snap, first(given))
+	return app, ref, err
+}
+
 // target finds what an argument names: CELL:SLOT, CELL, a directory, or "" for
 // the current directory. The Slot of the answer is WholeCell where the argument
 // named no slot.
