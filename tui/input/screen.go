@@ -36,12 +36,12 @@ const (
 	eraseLine      = "\x1b[2K"
 )
 
-// FramesPerSecond is the most that Screen draws in a row. A frame that follows a
-// pause is drawn at once, and so is the one after it: a key's row, and the pane
-// that the key selected.
+// FramesPerSecond is the most that Screen draws in a row. After a pause the first
+// frames are drawn at once: a key's row and the pane that the key selected, also
+// where what the list or another pane tells of came just before.
 const (
 	FramesPerSecond = 120
-	atOnce          = 2
+	atOnce          = 4
 )
 
 // Screen draws frames on a terminal, and is what Bubble Tea writes its modes to.
