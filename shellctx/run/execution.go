@@ -169,6 +169,14 @@ func (s *Service) finish(x *execution, end ending) {
 		x.cancel(nil) // what was left running lives on the same context
 	}
 	close(x.done)
+	if res.disk != nil {
+		if res.diskError == nil {
+			if err := res.disk.straighten(); err != nil {
+				s.opts.Log.Error("keep output", "id", stored.ID, "error", err)
+			}
+		}
+		res.disk.close()
+	}
 }
 
 // recordTimeout bounds the storing of a record; another process may hold the

@@ -14,7 +14,6 @@ const (
 	chunkBacklog = 32
 	batchSize    = 64 << 10 // what is written to disk together
 	batchTime    = time.Millisecond
-	ringTime     = 100 * time.Millisecond // between two flushes while a flood lasts
 )
 
 // recorder takes in what an execution prints, for the record, the disk and the
@@ -34,8 +33,6 @@ type recorder struct {
 	diskErr    error
 	batch      []byte                 // not on disk yet
 	batchTimer *time.Timer            // runs while pieces are gathered
-	stored     int64                  // produced, when it last rang
-	ringTime   time.Time              // of the last flush of disk's ring
 	open       func() (*spill, error) // makes disk at the first byte; nil keeps none
 	over       bool
 	closed     bool // the record is made: what still comes is dropped
@@ -100,47 +97,36 @@ func (r *recorder) keep(p []byte) {
 }
 
 // store writes to disk, at once after a pause; small pieces that follow each
-// other are written together, a millisecond later, and what only a ring keeps
-// with the next of its flushes: a crash may lose as much. The lock is held.
+// other are written together, a millisecond later: a crash may lose as
+// much. The lock is held.
 func (r *recorder) store(p []byte) {
 	if r.disk == nil || r.diskErr != nil {
 		return
 	}
-	gathering := r.batchTimer != nil
-	if !gathering {
+	if len(r.batch)+len(p) < batchSize {
+		if r.batchTimer != nil {
+			r.batch = append(r.batch, p...)
+			return
+		}
 		r.batchTimer = time.AfterFunc(batchTime, r.storeBatch)
-	}
-	if gathering && len(r.batch)+len(p) < batchSize {
-		r.batch = append(r.batch, p...)
-		return
 	}
 	r.flushBatch()
 	if r.diskErr == nil {
 		r.diskErr = r.disk.write(p)
 	}
-	if !gathering {
-		r.flushRing()
-	}
 }
 
-// storeBatch ends a gathering, or goes on with it where there was something to
-// gather.
 func (r *recorder) storeBatch() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed {
 		return
 	}
-	came := r.produced != r.stored
-	r.stored = r.produced
-	r.flushBatch()
-	if !came || time.Since(r.ringTime) >= ringTime {
-		r.flushRing()
-	}
-	if !came {
+	if len(r.batch) == 0 {
 		r.batchTimer = nil
 		return
 	}
+	r.flushBatch()
 	r.batchTimer.Reset(batchTime)
 }
 
@@ -149,13 +135,6 @@ func (r *recorder) flushBatch() {
 		r.diskErr = r.disk.write(r.batch)
 	}
 	r.batch = r.batch[:0]
-}
-
-func (r *recorder) flushRing() {
-	r.ringTime = time.Now()
-	if r.diskErr == nil && r.disk.unflushed() {
-		r.diskErr = r.disk.flush()
-	}
 }
 
 // count is what has been produced so far.
@@ -177,10 +156,12 @@ type result struct {
 	lines     int
 	spill     string // path; "" when the record has it all
 	diskError error
-	screen    bool // it drew a full screen
+	screen    bool   // it drew a full screen
+	disk      *spill // to be straightened and closed; nil without spill
 }
 
-// finish makes the record's text.
+// finish makes the record's text. What is on disk is left as it was written:
+// putting it in order costs more than all the rest, and no record waits for it.
 func (r *recorder) finish() result {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -211,10 +192,7 @@ func (r *recorder) finish() result {
 			r.disk.remove()
 			res.spill = ""
 		} else {
-			if r.diskErr == nil {
-				res.diskError = r.disk.straighten()
-			}
-			r.disk.close()
+			res.disk = r.disk
 		}
 	}
 	r.screen.finish()

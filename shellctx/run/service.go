@@ -22,7 +22,7 @@ import (
 
 // Limits bound what one execution may cost.
 type Limits struct {
-	Disk     int64 // bytes of output kept on disk: the tail is half of it, 4 MiB at most, the head the rest; 0: 64 MiB
+	Disk     int64 // bytes of output kept on disk, half of it the head, half the tail; 0: 64 MiB
 	Produced int64 // bytes of output at which the execution is ended; 0: 1 GiB, negative: none
 	// What is kept on disk of all executions together, and for how long: Recover
 	// removes the oldest beyond that. 0: 1 GiB and 30 days.
