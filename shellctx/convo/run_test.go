@@ -233,3 +233,49 @@ func TestLongMessagesOfOneAppend(t *testing.T) {
 		t.Fatalf("%v, %v", ids(page), err)
 	}
 }
+
+// Two screens that read one transcript append the same messages at once, cut in
+// different places: each is stored once, whole, by whoever was first.
+func TestTwoProcessesAppendTheSameMessagesAtOnce(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "cellmux.db")
+	const total = 900
+	var services []*Service
+	for range 3 {
+		services = append(services, New(Options{DB: openDatabase(t, path), LockDir: dir}))
+	}
+	all := make([]protocol.ChatMessage, total)
+	for i := range all {
+		all[i] = answer(fmt.Sprintf("m%d", i), fmt.Sprintf("text %d", i))
+	}
+	ended := make(chan error, len(services))
+	for n, s := range services {
+		go func() {
+			for from, size := 0, 5+n; from < total; size = size%64 + 7 {
+				to := min(total, from+size)
+				if _, err := s.Append(context.Background(), api, all[from:to]...); err != nil {
+					ended <- err
+					return
+				}
+				from = to
+			}
+			ended <- nil
+		}()
+	}
+	for range services {
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+	page, err := services[0].Page(t.Context(), api.Session, 0, 2*total)
+	if err != nil || len(page) != total {
+		t.Fatalf("%d messages, %v", len(page), err)
+	}
+	seen := map[string]bool{}
+	for _, e := range page {
+		if n := numberOf(t, e); seen[e.Message.ID] || !same(t, e.Message, all[n]) {
+			t.Errorf("%s: twice %v, %s", e.Message.ID, seen[e.Message.ID], e.Message.Text())
+		}
+		seen[e.Message.ID] = true
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -308,6 +309,35 @@ func TestImportNamesTheLineThatItCannotRead(t *testing.T) {
 	}
 	if page, err := s.Page(t.Context(), "s", 0, 10); err != nil || len(page) != 1 {
 		t.Fatalf("the lines before: %v, %v", page, err)
+	}
+}
+
+// A line in the middle of an import that is no message, or has another one's ID,
+// is named by its number; the lines before it are stored and counted.
+func TestImportStopsAtTheLineThatItRefuses(t *testing.T) {
+	for name, bad := range map[string]string{
+		"no message":       `{"session":"s"}`,
+		"null":             `{"session":"s","message":null}`,
+		"a number":         `{"session":"s","message":7}`,
+		"a role of 7":      `{"session":"s","message":{"id":"x","role":7,"content":[]}}`,
+		"no ID":            `{"session":"s","message":{"role":"user","content":[]}}`,
+		"another one's ID": `{"session":"s","message":{"id":"m1","role":"user","content":[{"type":"text","text":"other"}]}}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newService(t, nil)
+			lines := []string{`{"format":"cellmux.conversations","version":1}`}
+			for i := range 300 {
+				lines = append(lines, fmt.Sprintf(`{"session":"s","cell":"c","agent":"a","message":{"id":"m%d","role":"user","content":[]}}`, i))
+			}
+			lines = slices.Insert(lines, 290, bad)
+			done, err := s.Import(t.Context(), strings.NewReader(strings.Join(lines, "\n")))
+			if err == nil || !strings.Contains(err.Error(), "line 291:") || done != (Imported{Messages: 289}) {
+				t.Errorf("%+v, %v", done, err)
+			}
+			if page, err := s.Page(t.Context(), "s", 0, 1000); err != nil || len(page) != 289 {
+				t.Errorf("%d are stored, %v", len(page), err)
+			}
+		})
 	}
 }
 

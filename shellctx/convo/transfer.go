@@ -133,10 +133,27 @@ func (s *Service) Import(ctx context.Context, r io.Reader) (Imported, error) {
 		return done, fmt.Errorf("import conversations: the export has version %d, this cellmux reads %d; install a newer one", h.Version, exportVersion)
 	}
 	var batch []exportLine
+	first := 2 // the number of the batch's first line
 	flush := func() error {
+		taken := len(batch)
 		stored, err := s.store.adoptLines(ctx, batch)
+		var refused refusedLine
+		if errors.As(err, &refused) {
+			// The transaction took the lines before with it.
+			taken = refused.place
+			var again error
+			if stored, again = s.store.adoptLines(ctx, batch[:taken]); again != nil {
+				taken, err = 0, again
+			} else {
+				err = fmt.Errorf("import conversations: line %d: %w", first+taken, refused.err)
+			}
+		} else if err != nil {
+			taken = 0
+			err = fmt.Errorf("import conversations: from line %d on: %w", first, err)
+		}
 		done.Messages += stored
-		done.Known += len(batch) - stored
+		done.Known += taken - stored
+		first += len(batch)
 		batch = batch[:0]
 		return err
 	}
@@ -157,12 +174,12 @@ func (s *Service) Import(ctx context.Context, r io.Reader) (Imported, error) {
 		}
 		if batch = append(batch, line); len(batch) == 256 {
 			if err := flush(); err != nil {
-				return done, fmt.Errorf("import conversations: up to line %d: %w", number, err)
+				return done, err
 			}
 		}
 	}
 	if err := flush(); err != nil {
-		return done, fmt.Errorf("import conversations: %w", err)
+		return done, err
 	}
 	s.changed("")
 	return done, nil
@@ -192,20 +209,27 @@ func readLine(in *bufio.Reader) ([]byte, error) {
 	}
 }
 
+// refusedLine is a line of an import that cannot be stored, by its place in the
+// batch.
+type refusedLine struct {
+	place int
+	err   error
+}
+
+func (r refusedLine) Error() string { return r.err.Error() }
+func (r refusedLine) Unwrap() error { return r.err }
+
 // adoptLines stores imported messages in one transaction and returns how many
-// were not there yet.
+// were not there yet. A line that is no message, or has the ID of another one, is
+// a refusedLine, with nothing stored.
 func (s *store) adoptLines(ctx context.Context, lines []exportLine) (int, error) {
 	stored := 0
 	err := s.transact(ctx, "the import", func(tx *sql.Tx) error {
 		stored = 0
-		for _, line := range lines {
-			var m protocol.ChatMessage
-			if err := json.Unmarshal(line.Message, &m); err != nil {
-				return err
-			}
-			body, err := m.Encode()
+		for place, line := range lines {
+			m, body, err := line.message()
 			if err != nil {
-				return err
+				return refusedLine{place, err}
 			}
 			t := Target{Session: line.Session, Cell: line.Cell, Slot: line.Slot, Agent: line.Agent}
 			conversation, err := s.conversationOf(ctx, tx, t)
@@ -213,6 +237,9 @@ func (s *store) adoptLines(ctx context.Context, lines []exportLine) (int, error)
 				return err
 			}
 			entries, fresh, err := s.insert(ctx, tx, conversation, t, []protocol.ChatMessage{m}, [][]byte{body})
+			if errors.Is(err, ErrOtherMessage) {
+				return refusedLine{place, err}
+			}
 			if err != nil {
 				return err
 			}
@@ -243,6 +270,20 @@ func (s *store) adoptLines(ctx context.Context, lines []exportLine) (int, error)
 		return 0, err
 	}
 	return stored, nil
+}
+
+func (l exportLine) message() (m protocol.ChatMessage, body []byte, err error) {
+	if len(l.Message) == 0 {
+		return m, nil, errors.New("it holds no message")
+	}
+	if err := json.Unmarshal(l.Message, &m); err != nil {
+		return m, nil, err
+	}
+	if m.ID == "" {
+		return m, nil, errors.New("its message has no ID")
+	}
+	body, err = m.Encode()
+	return m, body, err
 }
 
 // storedBefore notes when a message was stored where it comes from. A time that
