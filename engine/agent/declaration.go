@@ -19,6 +19,9 @@ type declaration struct {
 	// that are known; derive makes a slot's first one, nil where it is the slot's.
 	session *regexp.Regexp
 	derive  func(sessionID string) string
+	// last is the conversation that was last shown, by what the agent left in the
+	// slot's files; nil is what its hooks tell.
+	last func(s sight) string
 	// holders are processes of this host that have a conversation open, beside
 	// those whose argv names it.
 	holders func(s sight, id string) []int

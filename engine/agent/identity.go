@@ -49,7 +49,11 @@ func (s *Set) LastSession(slot Slot) (id string, adopted bool) {
 		return "", false
 	}
 	seen.events = readSpool(slot.Config.WorkspaceHome, seen.rooms.spool, seen.launch.Started)
-	if id = lastSession(seen); !a.ValidSession(id) {
+	id = lastSession(seen)
+	if a.last != nil {
+		id = a.last(seen)
+	}
+	if !a.ValidSession(id) {
 		return "", false
 	}
 	return id, seen.launch.Session == ""

@@ -171,11 +171,8 @@ func TestAGuestThatForgesAConversationIsNotFollowed(t *testing.T) {
 
 func TestAConversationBegunWhileNobodyWatchedIsKnownAtTheNextStart(t *testing.T) {
 	for name, id := range others {
-		if name == "opencode" {
-			continue // its interface tells only while it runs
-		}
 		t.Run(name, func(t *testing.T) {
-			in := newInput(t, false)
+			in := newInput(t, name == "opencode") // on the host it tells only while it runs
 			mustPlan(t, name, in)
 			slot := Slot{Agent: name, Config: in.Config, Home: in.Home, SessionID: in.SessionID}
 			set := New(Options{})
@@ -183,6 +180,25 @@ func TestAConversationBegunWhileNobodyWatchedIsKnownAtTheNextStart(t *testing.T)
 				t.Errorf("an agent that said nothing was in %q", last)
 			}
 			spool := roomsOf(in).spool
+			if name == "opencode" {
+				file := filepath.Join(spool, "opencode.json")
+				mustWrite(t, file, `{"current":"`+id+`","sessions":{"`+id+`":{"status":"idle","parent":"ses_parent00"}}}`)
+				if last, _ := set.LastSession(slot); last != "" {
+					t.Errorf("a subagent's conversation is the last: %q", last)
+				}
+				mustWrite(t, file, `{"current":"`+id+`","sessions":{"`+id+`":{"status":"idle","began":1}}}`)
+				if last, adopted := set.LastSession(slot); last != id || adopted {
+					t.Errorf("it was last in %q (adopted %v), want %s", last, adopted, id)
+				}
+				old := time.Now().Add(-time.Hour)
+				if err := os.Chtimes(file, old, old); err != nil {
+					t.Fatal(err)
+				}
+				if last, _ := set.LastSession(slot); last != "" {
+					t.Errorf("the file of an earlier start tells %q", last)
+				}
+				return
+			}
 			mustWrite(t, filepath.Join(spool, "Stop.json"), `{"session_id":"`+in.SessionID+`"}`)
 			before := time.Now().Add(-time.Minute)
 			if err := os.Chtimes(filepath.Join(spool, "Stop.json"), before, before); err != nil {

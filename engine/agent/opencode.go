@@ -34,6 +34,7 @@ func opencode() declaration {
 		derive:    opencodeSession,
 		plan:      planOpencode,
 		observe:   observeOpencode,
+		last:      opencodeLast,
 		follow: func(s sight) (func(context.Context, func(tidings)) error, string) {
 			o, ok := opencodeOf(s)
 			if !ok {
@@ -308,6 +309,20 @@ func observeOpencode(s sight) Status {
 		status.State, status.Since = Idle, status.TurnEnded
 	}
 	return status
+}
+
+// opencodeLast is the conversation that the plugin last saw on a guest's screen, a
+// subagent's apart. On this host opencode tells while it runs alone.
+func opencodeLast(s sight) string {
+	if !s.slot.Config.Guest.Isolated {
+		return ""
+	}
+	var state opencodeState
+	info, err := readJSON(s.slot.Config.WorkspaceHome, filepath.Join(s.rooms.spool, "opencode.json"), &state)
+	if err != nil || info.ModTime().Before(s.launch.Started) || state.Sessions[state.Current].Parent != "" {
+		return ""
+	}
+	return state.Current
 }
 
 // opencodeBefore judges by the screen an opencode that has had no turn yet: its

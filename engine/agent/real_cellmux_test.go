@@ -421,6 +421,17 @@ func TestRealAgentsQuestionHoldsMessagesBack(t *testing.T) {
 	}
 }
 
+// overlaid fails the test unless the request that asks for text has the description
+// of the cell and the operator's prompt of now on the wire, behind what was said
+// before.
+func (u *user) overlaid(text, prompt string) {
+	u.t.Helper()
+	system := u.asked(text).System
+	if !strings.Contains(system, prompt) || strings.LastIndex(system, "OVERLAY-") != strings.LastIndex(system, prompt) || !strings.Contains(system, "in the cell demo-0") {
+		u.t.Errorf("%s and the description of the cell are not in the system text of %q: %.3000q", prompt, text, system)
+	}
+}
+
 var turnUsage = regexp.MustCompile(`\d+ in, \d+ out`)
 
 func TestRealAgentWithoutAPane(t *testing.T) {
@@ -431,16 +442,18 @@ func TestRealAgentWithoutAPane(t *testing.T) {
 			u.must("open", "demo", "--agent", name)
 			u.must("stop", "--force", "demo:0")
 
-			if state := u.must("send", "demo:0", "--wait", "3m", "remember ALPHA"); state != "answered" {
+			if state := u.must("send", "demo:0", "--wait", "3m", "--append-system-prompt", "OVERLAY-ONE", "remember ALPHA"); state != "answered" {
 				t.Errorf("a turn without a pane is %q", state)
 			}
+			u.overlaid("ALPHA", "OVERLAY-ONE")
 			if log := u.must("log", "demo:0"); !strings.Contains(log, "MOCK-REPLY") {
 				t.Errorf("the answer is not in the log: %s", log)
 			} else if !turnUsage.MatchString(log) {
 				t.Errorf("the log does not say what the turn used: %s", log)
 			}
 			// In the same conversation, and a failure is one.
-			out, _ := u.run("send", "demo:0", "--wait", "3m", "then "+agenttest.WordFail400)
+			out, _ := u.run("send", "demo:0", "--wait", "3m", "--append-system-prompt", "OVERLAY-TWO", "then "+agenttest.WordFail400)
+			u.overlaid(agenttest.WordFail400, "OVERLAY-TWO")
 			if r := u.asked(agenttest.WordFail400); !strings.Contains(r.UserText(), "ALPHA") {
 				t.Errorf("the second turn is in another conversation: %q", r.UserText())
 			}
