@@ -43,13 +43,13 @@ func TestADatabaseThatSomebodyHoldsForTenSecondsStopsNoKeyAndLosesNothing(t *tes
 	term.waitFor("Keys in the list")
 	press("\x1b")
 	<-held.C
-	if strings.Contains(term.text(), "projectX") {
+	if strings.Contains(term.text(), "▾ 1 projectX") { // the form shows the name alone
 		t.Error("the title was changed under the lock")
 	}
 	if err := tx.Rollback(); err != nil {
 		t.Fatal(err)
 	}
-	term.waitFor("projectX")
+	term.waitFor("▾ 1 projectX")
 	press("q")
 	_ = term.end()
 	term.givenBack()
