@@ -61,10 +61,11 @@ type block struct {
 }
 
 // answer is what commands printed. Of two answers that tell the same thing, the
-// one of the higher order is newer.
+// one of the higher order is newer, unless it was raced.
 type answer struct {
 	blocks []block
 	order  uint64
+	raced  bool // a process gave it, and something else came while that ran: either may be newer
 }
 
 // lines joins the blocks; the error is the message of the command that failed.
@@ -141,7 +142,7 @@ func (c *control) await(ctx context.Context, r *request, deadline time.Duration)
 	defer timer.Stop()
 	select {
 	case <-r.done:
-		return answer{r.blocks, r.order}, r.err
+		return answer{blocks: r.blocks, order: r.order}, r.err
 	case <-ctx.Done():
 		return answer{}, context.Cause(ctx)
 	case <-timer.C:

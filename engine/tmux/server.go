@@ -200,6 +200,11 @@ func (s *Server) query(ctx context.Context) (rowsOf, error) {
 	if errors.Is(err, errControlEnded) {
 		a, err = ask() // it ended with the question; a process asks it
 	}
+	if a.raced && s.connected() {
+		// The subscription, which tells of a change once, may have told what the
+		// process did not see yet. The client's own answers come in order.
+		a, err = ask()
+	}
 	if errors.Is(err, ErrNoServer) {
 		return rowsOf{order: s.order.Add(1)}, nil // certain: nothing lives
 	}
@@ -311,8 +316,10 @@ func (s *Server) run(ctx context.Context, cmds ...command) ([]string, error) {
 func (s *Server) runBlocks(ctx context.Context, count func([]block) int, cmds ...command) (answer, error) {
 	c := s.client()
 	if c == nil {
+		before := s.order.Load()
 		lines, err := s.exec(ctx, false, nil, cmds...)
-		return answer{blocks: []block{{lines: lines}}, order: s.order.Add(1)}, err
+		order := s.order.Add(1)
+		return answer{blocks: []block{{lines: lines}}, order: order, raced: order != before+1}, err
 	}
 	if c.waiting() > s.opts.Timeout {
 		return answer{}, ErrNoAnswer // it would only wait behind the others

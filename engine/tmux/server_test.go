@@ -3,15 +3,18 @@
 package tmux
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
+	"cellmux/cell/proc"
 	"cellmux/engine"
 )
 
@@ -471,5 +474,45 @@ func TestMissingTmuxIsASentence(t *testing.T) {
 	}
 	if _, err := s.Probe(t.Context()); err == nil || !strings.Contains(err.Error(), "install") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// holding is a runner whose next process that lists the panes, once it is armed,
+// comes back when it is let go, with what tmux said before.
+type holding struct {
+	proc.Runner
+	armed      atomic.Bool
+	said, gone chan struct{}
+}
+
+func (h *holding) Run(ctx context.Context, c proc.Cmd) (proc.Result, error) {
+	result, err := h.Runner.Run(ctx, c)
+	if strings.Contains(strings.Join(c.Argv, " "), "#{pane_dead}") && h.armed.CompareAndSwap(true, false) {
+		close(h.said)
+		<-h.gone
+	}
+	return result, err
+}
+
+// A process that was asked before a pane died, and answers after the subscription
+// has told of the death, does not bring the pane back: nothing would tell again.
+func TestSlowAnswerDoesNotBringADeadPaneBack(t *testing.T) {
+	held := &holding{Runner: proc.New(), said: make(chan struct{}), gone: make(chan struct{})}
+	p := newPrivate(t, func(o *Options) { o.Runner = held })
+	id := p.openShell("api", 0, "read line; exit 7")
+	held.armed.Store(true)
+	answered := make(chan List, 1)
+	go func() { answered <- p.Refresh(t.Context()) }()
+	<-held.said
+	p.start()
+	p.must("send-keys", "-t", id, "Enter")
+	p.eventually("its death", func() bool { pane, found := p.pane(id); return found && pane.Dead })
+	close(held.gone)
+	list := <-answered
+	if len(list.Panes) != 1 || !list.Panes[0].Dead {
+		t.Errorf("the slow answer is %+v", list.Panes)
+	}
+	if pane, _ := p.pane(id); !pane.Dead {
+		t.Errorf("the list is %+v", p.List().Panes)
 	}
 }
