@@ -96,10 +96,6 @@ func (s *Server) connect(ctx context.Context) (*control, error) {
 		}
 	}
 	c := newControl(process, &s.order)
-	// tmux reads what is sent as soon as it has attached the client. The
-	// subscription tells the whole list within its first second; the query tells it
-	// now.
-	_, _ = c.send(line(command{"refresh-client", "-B", "panes::" + s.rows.all()}), nil)
 	query, queryErr := c.send(s.queryLine(), nil) // it fails where the client has ended
 	timer := time.NewTimer(s.opts.Timeout)
 	defer timer.Stop()
@@ -122,6 +118,10 @@ func (s *Server) connect(ctx context.Context) (*control, error) {
 		return nil, context.Cause(ctx)
 	}
 
+	// tmux may read what is sent before it has attached the client, and a client
+	// that is not attached gets no subscription. It tells the whole list within its
+	// first second; the query tells it now.
+	_, _ = c.send(line(command{"refresh-client", "-B", "panes::" + s.rows.all()}), nil)
 	if err := s.firstList(ctx, c, query, queryErr); err != nil {
 		c.close(closeGrace)
 		return nil, err

@@ -477,6 +477,25 @@ func TestMissingTmuxIsASentence(t *testing.T) {
 	}
 }
 
+// The subscription tells of the first second, too. Whether tmux reads what is sent
+// before or after it has attached the client is a matter of luck: many try.
+func TestDeathRightAfterTheClientHasComeIsTold(t *testing.T) {
+	for i := range 12 {
+		t.Run(strconv.Itoa(i), func(t *testing.T) {
+			t.Parallel()
+			p := newPrivate(t)
+			id := p.openShell("api", 0, "read line; exit 7")
+			p.start()
+			p.must("send-keys", "-t", id, "Enter")
+			began := time.Now()
+			p.eventually("its death", func() bool { pane, found := p.pane(id); return found && pane.Dead })
+			if took := time.Since(began); took > reconcile/2 {
+				t.Errorf("it was told after %v, by the list that is asked for now and then", took)
+			}
+		})
+	}
+}
+
 // holding is a runner whose next process that lists the panes, once it is armed,
 // comes back when it is let go, with what tmux said before.
 type holding struct {
