@@ -328,10 +328,11 @@ const (
 	up, arrowDown = "\x1b[A", "\x1b[B"
 	burstKeys     = "k" + up + "jj" + arrowDown + "k" + "j" + arrowDown + "jj" + up + arrowDown + "j" + up + "j"
 	burstDown     = 7
+	toTheTop      = 200 // presses of k that lead there from any row
 )
 
 func burst(p *program) (float64, error) {
-	for range 60 {
+	for range toTheTop {
 		if err := p.press("k"); err != nil {
 			return 0, err
 		}
